@@ -118,7 +118,7 @@ native: $(FRONT_STAMP) ## the tests of the native front, where cargo is
 	$(if $(CARGO),cargo test -q --release --locked --manifest-path native/Cargo.toml,@echo "native: no cargo here, its tests are skipped")
 
 front-tests: $(TEST_STAMP) $(BROKER_JARS) $(FRONT_STAMP) ## what SQS promises, by the native front that is there; it must be there
-	LEASEWAY_FRONT=native $(BIN)/pytest -q tests/unit/facade/test_front*.py tests/unit/test_protocol.py tests/acceptance/test_front*.py tests/conformance/cases
+	LEASEWAY_NATIVE=require $(BIN)/pytest -q tests/unit/facade/test_front*.py tests/unit/test_protocol.py tests/acceptance/test_front*.py tests/conformance/cases
 
 lint: setup ## ruff, formatting, import contracts; of the native front too, where cargo is
 	$(BIN)/ruff check .

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Final, Self
 
 from engine.runtime.failpoints import BadFailpoint, parse
 from schemas.client_properties import FILES, for_librdkafka
@@ -21,6 +21,8 @@ from schemas.client_properties import parse as parse_properties
 from schemas.topics import DEFAULT_PREFIX
 
 PREFIX = "LEASEWAY_"
+# Names that settings had, and what is to be set in place of each.
+RENAMED: Final = {"front": "LEASEWAY_NATIVE, to auto, require or off"}
 
 
 class BadSetting(ValueError):
@@ -103,6 +105,8 @@ class Section:
             if not variable.startswith(PREFIX):
                 continue
             name = variable[len(PREFIX) :].lower()
+            if name in RENAMED:
+                raise BadSetting(f"{variable} is no setting any more: set {RENAMED[name]}")
             if name not in fields:
                 raise BadSetting(f"{variable} is not a setting of Leaseway; `leaseway config` lists them")
             if fields[name].type == "int":

@@ -93,12 +93,12 @@ def create_app(settings: Settings, engine: Engine | None = None, tls: SSLContext
         finally:
             await verbs.stop()
 
-    reads = "native" if chosen(settings.front, settings.audit, settings.tls_cert, settings.tls_key)[0] else "python"
+    uses = chosen(settings.native, settings.audit, settings.tls_cert, settings.tls_key).state
 
     def rest(serve: Serve) -> ASGIApp:
         described = (
             *native.OPERATIONS,
-            *health.operations(reads, lambda: intake.state),
+            *health.operations(uses, lambda: intake.state),
             *metrics.operations(counts),
             *Registry(settings.topic_prefix).operations(),
         )

@@ -38,10 +38,10 @@ class ServerSettings(Section):
         "Connections of a worker at once, {within}; fewer where it may not open so many descriptors. RocketMQ's port has a quarter.",
         within=(16, 1_000_000),
     )
-    front: str = setting(
+    native: str = setting(
         "auto",
-        "Who reads sockets: native (a library that `make up` builds or installs), python, or auto: native where it can.",
-        words=("auto", "native", "python"),
+        "Whether the native library serves HTTP: auto (where it can, else uvicorn), require (no worker starts without it) or off.",
+        words=("auto", "require", "off"),
     )
 
 

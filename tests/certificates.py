@@ -26,9 +26,9 @@ class Certificates:
         self.server = self.issue("server")
         self.client = self.issue("client")
 
-    def issue(self, name: str) -> Path:
-        """A certificate for 127.0.0.1 with its key in one file."""
-        key = ec.generate_private_key(ec.SECP256R1())
+    def issue(self, name: str, curve: ec.EllipticCurve | None = None) -> Path:
+        """A certificate for 127.0.0.1 with its key in one file, of P-256 or of another curve."""
+        key = ec.generate_private_key(curve or ec.SECP256R1())
         return self._write(name, self._signed(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)]), key, ca=False), key)
 
     def locked(self, name: str, password: str) -> Path:

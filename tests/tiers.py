@@ -46,7 +46,7 @@ ALONE = (
 PROMISES = ("tests/acceptance", "tests/outside", "tests/faults", "tests/two_redis", "tests/property")
 MOST_AGAIN = 5
 WITHOUT = tuple(f"--deselect={place}" for place in ALONE)
-VARIABLES = {"front": {"LEASEWAY_FRONT": "python"}}
+VARIABLES = {"front": {"LEASEWAY_NATIVE": "off"}}
 # The tests start hundreds of processes, most of them for seconds: what Python compiles is kept for
 # the next one, and Java stops at its first compiler, with which Kafka starts and serves for half
 # the CPU. With that one alone a JVM keeps 48 MB for compiled code, which the tests of Spark fill:

@@ -20,6 +20,11 @@ class Link:
         self._library: Library | None = None
         self._link: tuple[int, str] = (0, "")
 
+    @property
+    def is_up(self) -> bool:
+        """Whether the plane has a connection to a server that may be used."""
+        return bool(self._link[1])
+
     def start(self, library: Library) -> None:
         """Tells a plane of the time and the fence from now on."""
         self._library = library

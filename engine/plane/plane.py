@@ -122,7 +122,11 @@ class Plane:
         self.link = Link(connection)
         self._waiting: frozenset[int] = frozenset()
         self._asked_at = 0.0
-        self.why = "the library is not loaded"
+        self.why = "the library does not serve HTTP"
+        if settings.plane == "off":
+            self.why = "LEASEWAY_PLANE=off"
+        elif settings.audit == "all":
+            self.why = "LEASEWAY_AUDIT=all: requests are written down one by one"
         catalog.held.connect(self._note_held)
         catalog.changing.connect(self._note_change)
         catalog.rights_changed.connect(lambda incarnation: self.forget())
@@ -132,10 +136,16 @@ class Plane:
         """Whether a plane serves what is plain."""
         return self._library is not None
 
+    @property
+    def state(self) -> str:
+        """Returns what /health says: on, or off and why."""
+        if self._library is None:
+            return f"off: {self.why}"
+        return "on" if self.link.is_up else "off: it is not connected to the Redis in use"
+
     def start(self, library: Library, metrics_s: Sequence[float]) -> None:
         """Has the library serve, if it can; `metrics_s`: the bounds of the metrics' times."""
         if self._settings.plane == "off":
-            self.why = "LEASEWAY_PLANE=off"
             return
         scripts = [(read_scripts()[name].sha.encode(), read_scripts()[name].source.encode()) for name in SCRIPTS]
         limits = [
@@ -164,7 +174,7 @@ class Plane:
             self._library.tell(lib.STOP, 0)
             self.close_all()
             self.link.stop()
-            library, self._library = self._library, None
+            library, self._library, self.why = self._library, None, "the worker stops"
             await until_back(library, lambda returning: not returning, STOP_S)
 
     # What the plane is told.

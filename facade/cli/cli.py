@@ -201,7 +201,7 @@ def _config(given: argparse.Namespace) -> int:
     else:
         settings = Settings.read()
         print(config.current(settings, os.environ), end="")
-        print(config.front(settings))
+        print(config.native(settings))
     return 0
 
 

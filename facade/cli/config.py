@@ -17,6 +17,7 @@ from engine.window.topic_retention import LEAST_DELAY_MS, MARGIN_MS, keep_ms
 from facade.config import Settings
 from facade.stack.processes.errors import StackError
 from facade.stack.processes.settings import BROKER_PROPERTIES, REDIS_OPTIONS, replication
+from facade.stack.safety import choice_of
 from state.redis.address import without_password
 
 MASK = "********"
@@ -50,15 +51,13 @@ def current(settings: Settings, environment: Mapping[str, str]) -> str:
     return "".join(f"{name:<{widths[0]}}  {value:<{widths[1]}}  {origin}\n" for name, value, origin in rows)
 
 
-def front(settings: Settings) -> str:
-    """Who would read the sockets of a worker here, and why."""
-    from facade.stack.worker import front_of
-
+def native(settings: Settings) -> str:
+    """Returns whether the native library would serve HTTP here, and why."""
     try:
-        native, why = front_of(settings)
+        is_on, why, _ = choice_of(settings)
     except StackError as error:
-        return f"front: none ({error})"
-    return f"front: {'native' if native else 'python'} ({why})"
+        return f"native: a worker does not start ({error})"
+    return f"native: {'on' if is_on else 'off'} ({why})"
 
 
 def markdown() -> str:

@@ -43,7 +43,8 @@ class Health(Struct, frozen=True):
 
     status: Annotated[str, Meta(description="ok or alarm.")]
     alarms: Annotated[dict[str, int], Meta(description="How many queues (or clocks) need attention, by kind of alarm.")]
-    front: Annotated[str, Meta(description="Who reads the sockets of this worker: native or python.")]
+    native: Annotated[str, Meta(description="Whether the native library serves HTTP at this worker: on, or off and why.")]
+    plane: Annotated[str, Meta(description="Whether a thread of it serves hot requests of plain queues: on, or off and why.")]
 
 
 async def live(engine: Engine, call: Call) -> Answer:
@@ -65,7 +66,7 @@ async def _ready(engine: Engine, intake: Callable[[], str]) -> Answer:
     return Answer(Ready("unavailable", parts), 503, (("retry-after", "1"),))
 
 
-def _health(front: str) -> Callable[[Engine, Call], Coroutine[Any, Any, Answer]]:
+def _health(native: str) -> Callable[[Engine, Call], Coroutine[Any, Any, Answer]]:
     async def health(engine: Engine, call: Call) -> Answer:
         """200 in any case: a queue in need of attention is no reason to take the worker out of
         service.
@@ -73,14 +74,14 @@ def _health(front: str) -> Callable[[Engine, Call], Coroutine[Any, Any, Answer]]
         kinds: dict[str, int] = {}
         for alarm in engine.alarms():
             kinds[alarm.kind] = kinds.get(alarm.kind, 0) + 1
-        return Answer(Health("alarm" if kinds else "ok", kinds, front))
+        return Answer(Health("alarm" if kinds else "ok", kinds, native, engine.plane.state))
 
     return health
 
 
-def operations(front: str, intake: Callable[[], str]) -> tuple[Operation, ...]:
-    """GET /health, /live and /ready. `front` is what /health says who reads the sockets. `intake`
-    says `ok`, or why small requests are refused now.
+def operations(native: str, intake: Callable[[], str]) -> tuple[Operation, ...]:
+    """GET /health, /live and /ready. `native` is what /health says of the library. `intake` says
+    `ok`, or why small requests are refused now.
     """
 
     async def ready(engine: Engine, call: Call) -> Answer:
@@ -94,9 +95,9 @@ def operations(front: str, intake: Callable[[], str]) -> tuple[Operation, ...]:
             path="/health",
             group="Operation",
             summary="Whether a queue needs attention: messages near the end of retention, or lost",
-            run=_health(front),
+            run=_health(native),
             replies={200: Health},
-            example=Example(reply={"status": "alarm", "alarms": {"retention_near": 1}, "front": "native"}),
+            example=Example(reply={"status": "alarm", "alarms": {"retention_near": 1}, "native": "on", "plane": "on"}),
             anonymous=True,
         ),
         Operation(

@@ -11,6 +11,7 @@ import ipaddress
 
 from engine.settings import variable_of
 from facade.config import Settings
+from facade.http.sockets.library import Choice, NoLibraryError, chosen
 from facade.stack.data.certificate import certificate_of
 from facade.stack.processes.errors import StackError
 
@@ -31,12 +32,14 @@ def is_loopback(host: str) -> bool:
 
 
 def refuse_unsafe(settings: Settings) -> None:
-    """Raises StackError when these settings would let strangers in, or name a certificate that
-    can't be used.
+    """Raises StackError when these settings would let strangers in, name a certificate that can't
+    be used, or require a native library that is not there.
     """
     if settings.auth == "required" and not settings.admin_key_secret:
         raise StackError("auth is required but LEASEWAY_ADMIN_KEY_SECRET is empty: nobody could make the first key")
     certificate_of(settings.tls_cert, settings.tls_key)
+    if settings.native == "require":
+        choice_of(settings)
     if settings.auth == "open":
         if not is_loopback(settings.host):
             raise StackError(f"auth is open and the address {settings.host} is not loopback; give --auth required or --host 127.0.0.1")
@@ -45,6 +48,16 @@ def refuse_unsafe(settings: Settings) -> None:
         value = getattr(settings, name)
         if (why := _weakness(value)) and (value or not name.endswith("_old")):
             raise StackError(f"{variable_of(name)} {why}: set another, as `openssl rand -base64 32` prints")
+
+
+def choice_of(settings: Settings) -> Choice:
+    """Returns whether the native library serves HTTP in a worker, and why. Raises StackError when
+    it must and can't.
+    """
+    try:
+        return chosen(settings.native, settings.audit, settings.tls_cert, settings.tls_key)
+    except NoLibraryError as error:
+        raise StackError(f"LEASEWAY_NATIVE=require, but {error}") from None
 
 
 def _weakness(secret: str) -> str | None:

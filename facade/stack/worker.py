@@ -20,13 +20,11 @@ import uvicorn
 
 from facade.config import Settings
 from facade.http.bounds.connections import most_connections, raise_descriptors
-from facade.http.sockets.library import NoLibraryError, chosen
 from facade.http.sockets.listener import Routes
 from facade.http.sockets.serve import listen
 from facade.stack.data.certificate import HTTP2, Certificate, certificate_of
-from facade.stack.processes.errors import StackError
 from facade.stack.processes.ports import reuse_port_socket
-from facade.stack.safety import refuse_unsafe
+from facade.stack.safety import choice_of, refuse_unsafe
 
 APP = "facade.app:create_app"
 # Requests in hand get this long at a stop; what a long poll has that is cut then is given back.
@@ -142,16 +140,6 @@ class LogRate(logging.Filter):
         return True
 
 
-def front_of(settings: Settings) -> tuple[bool, str]:
-    """Whether the native front reads the sockets of a worker, and why. Raises StackError when it
-    must and can't.
-    """
-    try:
-        return chosen(settings.front, settings.audit, settings.tls_cert, settings.tls_key)
-    except NoLibraryError as error:
-        raise StackError(f"LEASEWAY_FRONT=native, but {error}") from None
-
-
 def run(settings: Settings, ready_file: Path | None) -> int:
     """Serve until SIGTERM; returns the exit status, 3 when the app did not start.
 
@@ -166,8 +154,8 @@ def run(settings: Settings, ready_file: Path | None) -> int:
     raise_descriptors()
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     certificate = certificate_of(settings.tls_cert, settings.tls_key)
-    native, why = front_of(settings)
-    log.info("action=choose_front front=%s reason=%s", "native" if native else "python", why)
+    native, why, _ = choice_of(settings)
+    log.info("action=choose_native native=%s reason=%s", "on" if native else "off", why)
     bound = reuse_port_socket(settings.host, settings.port)
     rocketmq = certificate_of(settings.tls_cert, settings.tls_key, HTTP2) if settings.rocketmq_port else None
     app = _app(settings, rocketmq)

@@ -1,6 +1,6 @@
 """The native front of a real service: what clients do to it, and what becomes of their messages.
 
-The conformance cases run with LEASEWAY_FRONT too.
+The conformance cases run with LEASEWAY_NATIVE too.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from botocore.credentials import Credentials
 from tests.conftest import StartUp
 from tests.services import Up
 
-NATIVE = {"LEASEWAY_FRONT": "native", "LEASEWAY_PLANE": "auto"}
+NATIVE = {"LEASEWAY_NATIVE": "require", "LEASEWAY_PLANE": "auto"}
 
 
 @pytest.fixture(scope="module")
@@ -120,7 +120,7 @@ def eventually(check: Any, what: str, seconds: float = 20) -> None:
 
 
 def test_health_says_who_reads_the_sockets(up: Up) -> None:
-    assert health(up)["front"] == "native"
+    assert health(up)["native"] == "on"
 
 
 def test_one_connection_asks_plainly_and_the_long_way_in_turn(up: Up, client: Client, url: str) -> None:

@@ -21,11 +21,11 @@ from tests.faults.set_clock import NoCompilerError, built
 LIVE_WITHIN_S = 150.0
 
 
-@pytest.mark.parametrize(("seed", "workers", "front"), [(1, 2, "auto"), (2, 1, "auto"), (3, 1, "python")])
+@pytest.mark.parametrize(("seed", "workers", "native"), [(1, 2, "auto"), (2, 1, "auto"), (3, 1, "off")])
 def test_every_promise_holds_while_the_service_is_hurt(
-    programs: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, workers: int, front: str
+    programs: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, workers: int, native: str
 ) -> None:
-    monkeypatch.setenv("LEASEWAY_FRONT", front)
+    monkeypatch.setenv("LEASEWAY_NATIVE", native)
     order = Order(
         seed=seed,
         seconds=25,

@@ -19,7 +19,7 @@ MIB = 150
 @pytest.fixture(scope="module")
 def up(library: None, leaseway_up_module: StartUp) -> Up:
     """uvicorn, without the library, promises less."""
-    started = leaseway_up_module("--auth", "required", environment={"LEASEWAY_FRONT": "native"})
+    started = leaseway_up_module("--auth", "required", environment={"LEASEWAY_NATIVE": "require"})
     started.wait_ready()
     return started
 

@@ -78,9 +78,9 @@ def tab() -> Iterator[Page]:
         yield found
 
 
-@pytest.fixture(params=["python", "auto"])
+@pytest.fixture(params=["off", "auto"])
 def up(leaseway_up: StartUp, request: pytest.FixtureRequest) -> Up:
-    started = leaseway_up(environment={"LEASEWAY_FRONT": request.param})
+    started = leaseway_up(environment={"LEASEWAY_NATIVE": request.param})
     started.wait_ready()
     return started
 

@@ -8,12 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from facade.cli import config
 from facade.config import Settings
+from facade.http.sockets import library
 from facade.stack.data.leftovers import MARK, leftovers
 from facade.stack.processes.errors import StackError
 from facade.stack.processes.ports import LOWEST, free_port, is_free, reserve, reuse_port_socket
 from facade.stack.processes.programs import broker_class_path, find_java, find_redis_server, known_holes
-from facade.stack.safety import is_loopback, refuse_unsafe
+from facade.stack.safety import choice_of, is_loopback, refuse_unsafe
 from facade.stack.welcome import endpoint_of, welcome
 from facade.stack.workers import programs, read_settings, written
 
@@ -179,3 +181,18 @@ def test_threads_of_a_worker_share_two_heaps_unless_told_otherwise(tmp_path: Pat
     for given, expected in (({}, "2"), ({"MALLOC_ARENA_MAX": "7"}, "7")):
         (worker,) = programs(Settings(), 1, tmp_path, None, given)
         assert worker.environment["MALLOC_ARENA_MAX"] == expected
+
+
+def test_without_the_library_only_require_stops_the_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("BESIDE", "BUILT"):
+        monkeypatch.setattr(library, name, tmp_path / "none.so")
+    library.found.cache_clear()
+    try:
+        with pytest.raises(StackError, match=r"^LEASEWAY_NATIVE=require, but libleaseway_front\.so is not there"):
+            refuse_unsafe(Settings(native="require"))
+        assert "a worker does not start (LEASEWAY_NATIVE=require, but" in config.native(Settings(native="require"))
+        refuse_unsafe(Settings(native="auto"))
+        assert choice_of(Settings(native="auto")).state == "off: the library is not there"
+        assert choice_of(Settings(native="off")).state == "off: LEASEWAY_NATIVE=off"
+    finally:
+        library.found.cache_clear()

@@ -37,9 +37,9 @@ KINDS = {
 }
 
 
-@pytest.fixture(scope="module", params=["python", "auto"])
+@pytest.fixture(scope="module", params=["off", "auto"])
 def up(leaseway_up_module: StartUp, request: pytest.FixtureRequest) -> Up:
-    started = leaseway_up_module("--auth", "required", environment={"LEASEWAY_FRONT": request.param})
+    started = leaseway_up_module("--auth", "required", environment={"LEASEWAY_NATIVE": request.param})
     started.wait_ready()
     return started
 

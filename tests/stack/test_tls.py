@@ -13,11 +13,13 @@ from typing import Any
 
 import grpc
 import pytest
+from cryptography.hazmat.primitives.asymmetric import ec
 
 from facade.config import Settings
 from facade.rocketmq.wire import rocketmq_pb2 as pb
 from facade.rocketmq.wire.rocketmq_pb2 import Code
 from facade.stack.data.certificate import Certificate, certificate_of
+from facade.stack.data.leftovers import leftovers
 from facade.stack.processes.errors import StackError
 from facade.stack.safety import refuse_unsafe
 from tests.certificates import Certificates
@@ -36,18 +38,18 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("served") / "tls.pem"
 
 
-@pytest.fixture(scope="module", params=["python", "native"])
-def front(request: pytest.FixtureRequest) -> str:
+@pytest.fixture(scope="module", params=["off", "require"])
+def native(request: pytest.FixtureRequest) -> str:
     """Who serves: uvicorn, or the library."""
-    if request.param == "native":
+    if request.param == "require":
         request.getfixturevalue("library")
     return str(request.param)
 
 
 @pytest.fixture(scope="module")
-def up(front: str, leaseway_up_module: StartUp, authority: Certificates, served: Path) -> Up:
+def up(native: str, leaseway_up_module: StartUp, authority: Certificates, served: Path) -> Up:
     served.write_bytes(authority.server.read_bytes())
-    environment = {"LEASEWAY_TLS_CERT": str(served), "LEASEWAY_TLS_KEY": str(served), "LEASEWAY_FRONT": front}
+    environment = {"LEASEWAY_TLS_CERT": str(served), "LEASEWAY_TLS_KEY": str(served), "LEASEWAY_NATIVE": native}
     started = leaseway_up_module("--rocketmq-port", "0", environment=environment)
     started.wait_line("ready after", 120)
     return started
@@ -120,7 +122,7 @@ def test_old_tls_is_refused(up: Up, authority: Certificates, version: ssl.TLSVer
                 context.wrap_socket(raw, server_hostname="127.0.0.1")
 
 
-def test_plain_http_and_half_a_handshake_are_cut_off(up: Up, front: str, authority: Certificates) -> None:
+def test_plain_http_and_half_a_handshake_are_cut_off(up: Up, native: str, authority: Certificates) -> None:
     with (
         socket.create_connection(("127.0.0.1", up.port), timeout=20) as plain,
         socket.create_connection(("127.0.0.1", up.port), timeout=20) as silent,
@@ -128,7 +130,7 @@ def test_plain_http_and_half_a_handshake_are_cut_off(up: Up, front: str, authori
         plain.sendall(b"GET /live HTTP/1.1\r\nHost: localhost\r\n\r\n")
         with contextlib.suppress(ConnectionError):
             assert b"200" not in plain.recv(100)
-        if front == "native":  # uvicorn waits for a minute
+        if native == "require":  # uvicorn waits for a minute
             began = time.monotonic()
             assert silent.recv(100) == b""
             assert time.monotonic() - began < 15
@@ -171,3 +173,15 @@ def test_what_cant_be_served_stops_the_start(tmp_path: Path, authority: Certific
             refuse_unsafe(Settings.read({}, tls_cert=cert, tls_key=key))
     assert certificate_of("", "") is None
     assert isinstance(certificate_of(good, good), Certificate)
+
+
+def test_a_key_that_only_python_can_use_stops_a_start_that_requires_the_library(
+    library: None, leaseway_up: StartUp, authority: Certificates
+) -> None:
+    odd = str(authority.issue("odd", ec.SECP521R1()))
+    up = leaseway_up(environment={"LEASEWAY_TLS_CERT": odd, "LEASEWAY_TLS_KEY": odd, "LEASEWAY_NATIVE": "require"})
+
+    assert up.wait_end() == 2
+    assert len(up.lines) == 1
+    assert "LEASEWAY_NATIVE=require, but the library can't use LEASEWAY_TLS_CERT and LEASEWAY_TLS_KEY" in up.text
+    assert leftovers(up.data) == []

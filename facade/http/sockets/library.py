@@ -65,7 +65,28 @@ _FUNCTIONS: Final[dict[str, tuple[Any, tuple[Any, ...]]]] = {
 
 
 class NoLibraryError(Exception):
-    """The library is not there, or is not ours; the text says which, in one line."""
+    """The library is not there, or is not ours; the text says which, in one line. `brief` says so
+    without the places of files, for strangers.
+    """
+
+    def __init__(self, brief: str, text: str = "") -> None:
+        super().__init__(text or brief)
+        self.brief = brief
+
+
+class Choice(NamedTuple):
+    """Whether a worker uses the library, and why in a few words; `brief` is why it does not, for
+    strangers.
+    """
+
+    native: bool
+    why: str
+    brief: str = ""
+
+    @property
+    def state(self) -> str:
+        """Returns what /health says."""
+        return "on" if self.native else f"off: {self.brief or self.why}"
 
 
 @lru_cache(maxsize=1)
@@ -82,7 +103,7 @@ def found() -> tuple[ctypes.PyDLL, str]:
             return _load(path), origin
         except NoLibraryError as error:
             wrong = wrong or error
-    raise wrong or NoLibraryError(f"{NAME} is not there (`make setup` builds it where cargo is)")
+    raise wrong or NoLibraryError("the library is not there", f"{NAME} is not there (`make setup` builds it where cargo is)")
 
 
 def loaded() -> ctypes.PyDLL:
@@ -105,31 +126,34 @@ def _load(path: Path) -> ctypes.PyDLL:
             function = getattr(library, name)
             function.restype, function.argtypes = result, arguments
     except (OSError, AttributeError) as error:
-        raise NoLibraryError(f"{path} can't be loaded: {error}") from None
+        raise NoLibraryError("the library can't be loaded", f"{path} can't be loaded: {error}") from None
     if library.front_interface() != INTERFACE:
-        raise NoLibraryError(f"{path} has interface {library.front_interface()}, not {INTERFACE}: make setup")
+        brief = f"the library has interface {library.front_interface()}, not {INTERFACE}"
+        raise NoLibraryError(brief, f"{path}: {brief}: make setup")
     return library
 
 
-def chosen(front: str, audit: str, cert: str = "", key: str = "") -> tuple[bool, str]:
-    """Whether a worker with these settings uses the library, and why in a few words; `cert` and
-    `key` are the files of its certificate. Raises NoLibraryError when it must and can't.
+def chosen(native: str, audit: str, cert: str = "", key: str = "") -> Choice:
+    """Returns whether a worker with these settings uses the library; `cert` and `key` are the files
+    of its certificate. Raises NoLibraryError when it must and can't.
     """
-    if front == "python":
-        return False, "LEASEWAY_FRONT=python"
-    if front == "auto" and audit == "all":
-        return False, "LEASEWAY_AUDIT=all: requests are written down one by one"
+    if native == "off":
+        return Choice(False, "LEASEWAY_NATIVE=off")
+    if native == "auto" and audit == "all":
+        return Choice(False, "LEASEWAY_AUDIT=all: requests are written down one by one")
+    certificate = "LEASEWAY_TLS_CERT and LEASEWAY_TLS_KEY"
     try:
         _, origin = found()
         if cert and (wrong := wrong_with(Path(cert).read_bytes(), Path(key).read_bytes())):
-            raise NoLibraryError(f"it can't use LEASEWAY_TLS_CERT and LEASEWAY_TLS_KEY ({cert}, {key}): {wrong}")
+            brief = f"the library can't use {certificate}"
+            raise NoLibraryError(brief, f"{brief} ({cert}, {key}): {wrong}")
     except OSError as error:
-        return False, f"LEASEWAY_TLS_CERT and LEASEWAY_TLS_KEY can't be read: {error}"
+        return Choice(False, f"{certificate} can't be read: {error}", f"{certificate} can't be read")
     except NoLibraryError as error:
-        if front == "native":
+        if native == "require":
             raise
-        return False, str(error)
-    return True, f"LEASEWAY_FRONT={front}, {origin}"
+        return Choice(False, str(error), error.brief)
+    return Choice(True, f"LEASEWAY_NATIVE={native}, {origin}")
 
 
 class Limits(NamedTuple):

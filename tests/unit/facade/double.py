@@ -95,6 +95,10 @@ class RecordingEngine:
         self.undelivered_: list[Sequence[Delivery]] = []
         self.parts: dict[str, str] = {"kafka": "ok", "redis": "ok"}
 
+    class plane:  # noqa: N801 - there is none
+        is_on = False
+        state = "off: this is no engine"
+
     def authenticate(self, key_id: str | None, secret: str | None, at: str = "") -> Principal:
         self.credentials.append((key_id, secret))
         if self.refuse is not None:

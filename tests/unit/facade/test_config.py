@@ -51,6 +51,7 @@ def test_the_text_of_a_setting_has_its_words(field: dataclasses.Field[Any]) -> N
     ("variables", "said"),
     [
         ({"LEASEWAY_PROT": "1"}, "LEASEWAY_PROT is not a setting"),
+        ({"LEASEWAY_FRONT": "native"}, "LEASEWAY_FRONT is no setting any more: set LEASEWAY_NATIVE, to auto, require or off"),
         ({"LEASEWAY_PORT": "x"}, "LEASEWAY_PORT must be a whole number, given 'x'"),
         ({"LEASEWAY_SQS_ACCOUNT": "12"}, "LEASEWAY_SQS_ACCOUNT must be 12 digits, given '12'"),
         ({"LEASEWAY_SQS_REGION": "EU"}, "LEASEWAY_SQS_REGION must be up to 40 small letters, digits and hyphens, given 'EU'"),

@@ -174,7 +174,7 @@ def test_what_the_library_can_not_show_is_said(authority: Certificates, tmp_path
     assert chosen("auto", "refusals", str(authority.server), str(authority.server))[0]
     assert "no key" in chosen("auto", "refusals", str(authority.server), str(keyless))[1]
     with pytest.raises(NoLibraryError, match="no key"):
-        chosen("native", "refusals", str(authority.server), str(keyless))
+        chosen("require", "refusals", str(authority.server), str(keyless))
 
 
 def descriptors() -> int:

@@ -116,7 +116,7 @@ async def test_tls_is_spoken_with_the_certificate_of_the_settings(engine: Record
 
     authority = Certificates(tmp_path)
     context = ssl.create_default_context(cafile=str(authority.ca))
-    settings = Settings(tls_cert=str(authority.server), tls_key=str(authority.server), front="python")
+    settings = Settings(tls_cert=str(authority.server), tls_key=str(authority.server), native="off")
     async with serving(engine, settings) as address:
         said = await heard(address, RECEIVE + b"Connection: close\r\nContent-Length: 2\r\n\r\n{}", ssl=context)
     assert said.startswith(b"HTTP/1.1 200 OK\r\n")

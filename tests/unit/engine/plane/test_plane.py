@@ -18,6 +18,7 @@ from engine.wiring import Parts, wire
 from schemas.filters import Condition, Filter
 from schemas.records import GenerationRecord, KeyRecord, QueueRecord, RedrivePolicy, TagRecord
 from schemas.vocabulary import DEFAULT_TAG, Verb
+from state.redis.server import Server
 
 ALL = frozenset({Verb.SEND, Verb.RECEIVE, Verb.ACK})
 BY = Principal("shop")
@@ -185,7 +186,28 @@ def test_off_it_is_told_nothing() -> None:
     plane = wire(Settings(secret="s", plane="off")).units.plane_news.plane
     library = Recording()
     plane.start(library, ())
-    assert (plane.is_on, plane.why, library.started) == (False, "LEASEWAY_PLANE=off", [])
+    assert (plane.is_on, plane.state, library.started) == (False, "off: LEASEWAY_PLANE=off", [])
+
+
+def test_it_says_whether_it_is_on_and_why_not(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(told: list[Any]) -> None:
+        raise OSError("unsupported: sasl.mechanism=GSSAPI")
+
+    plane = wire(Settings(secret="s", plane="auto")).units.plane_news.plane
+    assert plane.state == "off: the library does not serve HTTP"
+    assert wire(Settings(secret="s", plane="auto", audit="all")).units.plane_news.plane.state.startswith("off: LEASEWAY_AUDIT=all")
+    library = Recording()
+    monkeypatch.setattr(library, "start_plane", refuse)
+    plane.start(library, ())
+    assert plane.state == "off: unsupported: sasl.mechanism=GSSAPI"
+    nowhere = "off: it is not connected to the Redis in use"
+    assert stage.plane.state == nowhere
+    stage.plane.link.greeted(1, Server("ab" * 20))
+    assert stage.plane.state == "on"
+    stage.plane.link.greeted(2, Server("ab" * 20, is_replica=True))
+    assert stage.plane.state == nowhere
+    stage.plane.stop()
+    assert stage.plane.state == "off: the worker stops"
 
 
 def test_both_languages_have_the_same_numbers() -> None:
