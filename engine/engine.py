@@ -14,6 +14,7 @@ from time import monotonic_ns
 
 from engine.errors import LogUnavailable, NotStored
 from engine.move.redriving import Redriving
+from engine.plane import whys
 from engine.plane.library import WAITED_S
 from engine.queues.bounded import bounded
 from engine.queues.callers.quotas import FREE
@@ -212,19 +213,24 @@ class Engine(Managing, Watching, Transacting, Redriving):
         """A handle for one use: stale once anything has changed the lease, as an extend does."""
         return self._leases.one_use(delivery)
 
-    def route(self, by: Principal, queue: str, tag: str | None, lane: int, *, most_bytes: int, some: int | None = None) -> bool:
-        """Has the plane serve what it can of what `by` asks of a queue; whether it does."""
-        verbs = frozenset(verb for verb in (Verb.SEND, Verb.RECEIVE, Verb.ACK) if self._plain(by, verb, queue, tag) is not None)
+    def route(self, by: Principal, queue: str, tag: str | None, lane: int, *, most_bytes: int, some: int | None = None) -> dict[Verb, str]:
+        """Has the plane serve what it can of what `by` asks of a queue. Returns which verbs it does
+        not serve, and why.
+        """
+        if not self.plane.is_on:
+            return whys.of_all(whys.OFF)
+        refused = {verb: whys.REFUSED for verb in whys.VERBS.values() if self._plain(by, verb, queue, tag) is None}
         found = self.catalog.queues.get(full(by.account, queue))
-        if not verbs or found is None or not self.plane.is_on or (tag and tag not in found.by_name):
-            return False
+        if len(refused) == len(whys.VERBS) or found is None or (tag and tag not in found.by_name):
+            return whys.of_all(whys.REFUSED)
         self._wake.want(found.incarnation)
         if not self._quotas.take_now(found, "read"):
-            verbs -= {Verb.RECEIVE}
+            refused.setdefault(Verb.RECEIVE, whys.QUOTA)
         if self._quotas.bounds_sends(found):
-            verbs -= {Verb.SEND}
+            refused.setdefault(Verb.SEND, whys.QUOTA)
         at = found.tag(tag)
-        return self.plane.route(by, found, at, lane, verbs, some=some, most_bytes=most_bytes, bounds=self._asker(by, found, at.name).bounds)
+        bounds = self._asker(by, found, at.name).bounds
+        return self.plane.route(by, found, at, lane, refused, some=some, most_bytes=most_bytes, bounds=bounds)
 
     # Verbs on handles answer each by itself. `all_or_none`: instead they raise what is wrong with
     # the first handle that is INVALID, and change nothing.

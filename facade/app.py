@@ -113,5 +113,5 @@ def create_app(settings: Settings, engine: Engine | None = None, tls: SSLContext
     # What the plane serves is not written down one by one.
     routes, trusts = None, settings.trust_proxy == "yes"
     if settings.audit != "all" and settings.plane != "off":
-        routes = AllLanes(verbs, REQUEST_PREFIX, sqs, own, signed=settings.auth != "open", trusts_proxy=trusts)
+        routes = AllLanes(verbs, counts, REQUEST_PREFIX, sqs, own, signed=settings.auth != "open", trusts_proxy=trusts)
     return Front(dialects, intake, counts, rest, hosts, verbs.audit, routes, trusts_proxy=trusts)

@@ -19,7 +19,7 @@ SUSPECT, USED, UNLOADED, AHEAD, VISIBLE = range(9, 14)
 # Why a request FAILED that was begun: nobody knows what Redis has done, Kafka has not got it, or
 # may have it.
 STATE, NOT_STORED, MAY_BE_STORED = range(3)
-COUNTS, WAITING, RETURNING = range(3)
+COUNTS, WAITING, RETURNING, WHYS = range(4)
 # What is RETURNING is looked for so often while somebody waits for it.
 LOOK_S: Final = 0.001
 # Numbers of verbs; native/src/requests.rs has the same.
@@ -42,8 +42,8 @@ class Library(Protocol):
         """Tells the plane one of the things above."""
 
     def ask(self, what: int) -> list[Any]:
-        """Asks for COUNTS since the last time, which queues are WAITING, or of which queues and
-        tags something is RETURNING.
+        """Asks for COUNTS or WHYS since the last time, which queues are WAITING, or of which queues
+        and tags something is RETURNING.
         """
 
     def forget(self) -> None:

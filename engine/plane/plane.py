@@ -11,7 +11,7 @@ import collections
 import itertools
 import logging
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from time import monotonic
 from typing import Any, Final
 
@@ -20,8 +20,9 @@ from msgspec import Struct
 from engine.catalog.catalog import Catalog
 from engine.errors import EngineError
 from engine.plane import library as lib
-from engine.plane.library import MAY_ACK, MAY_RECEIVE, MAY_SEND, MAY_SEND_ATTRIBUTES, Library, until_back
+from engine.plane.library import MAY_SEND, MAY_SEND_ATTRIBUTES, Library, until_back
 from engine.plane.link import Link
+from engine.plane.whys import CHANGED, KEY_ENDS, OFF, VERBS, of_all, of_queue
 from engine.receive.returns import REST_MS
 from engine.receive.waiters import LOOK_AGAIN_S, MAX_PER_CALL
 from engine.rules.limits import MAX_IN_FLIGHT, MAX_LONG_POLLS, MAX_RECEIVE_BYTES
@@ -53,8 +54,6 @@ REST_S: Final = 5.0
 MOST_AHEAD: Final = 100
 LEAST_LEASE_MS: Final = 1_000
 PAUSE_S: Final = 5.0
-# Calls of more units and tags are not kept for a queue: it goes the slow path.
-MOST_CALLS: Final = 512
 # A receive waits for so long at most, so a route ends so much before the key that it stands on.
 LONGEST_WAIT_MS: Final = 60_000
 # Of the connection to Redis: as Python's, and what may be under way.
@@ -185,32 +184,37 @@ class Plane:
         queue: Queue,
         tag: TagRecord,
         lane: int,
-        verbs: frozenset[Verb],
+        refused: Mapping[Verb, str],
         *,
         some: int | None,
         most_bytes: int,
         bounds: Sequence[WaitBound],
-    ) -> bool:
-        """Has the plane serve requests of a lane for what `by` may do; whether it does. `some`:
-        messages of a receive that does not say, None = as many as the queue lets; `most_bytes`: of
-        all messages of a send.
+    ) -> dict[Verb, str]:
+        """Has the plane serve requests of a lane, but those of verbs that are `refused`. Returns
+        which verbs it does not serve, and why. `some`: messages of a receive that does not say,
+        None = as many as the queue lets; `most_bytes`: of all messages of a send.
         """
-        if self._library is None or not self._is_plain(queue, tag) or (valid_ms := self._valid_ms(by)) < 0:
-            return False
+        if self._library is None:
+            return of_all(OFF)
+        if not self._is_steady(queue, tag):
+            return of_all(CHANGED)
+        if (valid_ms := self._valid_ms(by)) < 0:
+            return of_all(KEY_ENDS)
+        whys = {**refused, **of_queue(queue)}
+        may = sum(bit for bit, verb in VERBS.items() if verb not in whys)
+        if not may:
+            return whys
         number = self._of.get(queue.incarnation)
         if number is None:
             number = self._opened(queue)
-        may = MAY_SEND if Verb.SEND in verbs and not queue.record.delay_ms else 0
-        may |= MAY_SEND_ATTRIBUTES if may and queue.mask is not None else 0
-        may |= MAY_RECEIVE if Verb.RECEIVE in verbs else 0
-        may |= MAY_ACK if Verb.ACK in verbs and not queue.record.durable_acks else 0
+        may |= MAY_SEND_ATTRIBUTES if may & MAY_SEND and queue.mask is not None else 0
         most = queue.record.max_receive_messages
         waits = [[whose.encode(), count] for whose, count in bounds]
         wait_ms = queue.record.receive_wait_ms
         sizes = [queue.record.max_message_bytes, most_bytes]
         told = [lane, number, tag.id, may, most if some is None else some, most, wait_ms, valid_ms, waits, by.id.encode(), *sizes]
         self._library.tell(lib.ROUTE, told)
-        return True
+        return whys
 
     def retell(self, lanes: Sequence[int]) -> None:
         """Has the library tell of these lanes again when somebody asks: the plane does not serve
@@ -219,18 +223,11 @@ class Plane:
         if self._library is not None:
             self._library.tell(lib.RETELL, list(lanes))
 
-    def _is_plain(self, queue: Queue, tag: TagRecord) -> bool:
-        """Whether the scripts alone say what is done with its messages."""
-        record = queue.record
-        if record.fifo or record.priority or record.on_exhausted or queue.expires_from_send:
-            return False
+    def _is_steady(self, queue: Queue, tag: TagRecord) -> bool:
+        """Whether a queue is as it was looked up, and nobody changes it."""
         if self._catalog.by_incarnation.get(queue.incarnation) is not queue or tag.id not in queue.tag_ids:
             return False
-        return record.partitions * len(queue.tags) <= MOST_CALLS and not self._is_paused(queue)
-
-    def _is_paused(self, queue: Queue) -> bool:
-        """Whether it may be plain again soon, though nothing changes then."""
-        return queue.name in self._held or self._rests.get(queue.incarnation, 0.0) > monotonic()
+        return queue.name not in self._held and self._rests.get(queue.incarnation, 0.0) <= monotonic()
 
     def _valid_ms(self, by: Principal) -> int:
         """How long (ms) what `by` may do holds if nothing changes; 0 = for ever, -1 = not for long

@@ -95,7 +95,7 @@ class Requests(Collector):
     def __init__(self) -> None:
         self.verbs: dict[str, _Verb] = {}
         self.in_progress = 0
-        self.by_plane = 0
+        self.ways: dict[str, int] = {}  # by why they went to Python; empty = the plane served them
 
     def describe(self) -> list[Metric]:
         """Nothing, as `EngineCounts`."""
@@ -112,7 +112,12 @@ class Requests(Collector):
             seconds.add_metric([name], list(zip(ends, accumulate(verb.between), strict=True)), verb.seconds)
         yield requests
         yield seconds
-        yield CounterMetricFamily("leaseway_plane_requests", "Requests that the plane has served.", value=self.by_plane)
+        ways = CounterMetricFamily(
+            "leaseway_plane_requests", "Requests, by who served them, and why the plane did not.", labels=["way", "reason"]
+        )
+        for why, number in self.ways.items():
+            ways.add_metric(["python" if why else "plane", why], number)
+        yield ways
         yield GaugeMetricFamily("leaseway_receives_in_progress", "Receives being served: nearly all are waiting.", value=self.in_progress)
 
 
@@ -151,13 +156,19 @@ class Metrics:
         """Counts requests that the plane has timed; `between`: how many fell between each two
         buckets.
         """
-        self._requests.by_plane += requests
         cell = self._requests.verbs.get(verb)
         if cell is None:
             cell = self._requests.verbs[verb] = _Verb()
         cell.ended[status] = cell.ended.get(status, 0) + requests
         cell.between = [mine + more for mine, more in zip(cell.between, between, strict=True)]
         cell.seconds += seconds
+
+    def count_way(self, why: str, requests: int) -> None:
+        """Counts requests that the plane has served, or why it has not: `engine.plane.whys` has
+        these.
+        """
+        ways = self._requests.ways
+        ways[why] = ways.get(why, 0) + requests
 
     def receive_begins(self) -> None:
         """A receive is in progress; pair with `receive_ends`."""

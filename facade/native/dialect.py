@@ -22,6 +22,7 @@ from facade.http.sockets.routes import Lane, Lanes
 from facade.native.exchange import Bound, OperationExchange
 from facade.native.operations import OPERATIONS
 from facade.native.wire.units import QUEUE_RULE
+from schemas.vocabulary import Verb
 
 if TYPE_CHECKING:
     from engine.engine import Engine
@@ -50,7 +51,7 @@ class NativeLanes(Lanes):
             raise ValueError(queue)
         return Lane(self._engine.authenticate(None, None), queue, None)
 
-    def route(self, number: int, lane: Lane) -> bool:
+    def route(self, number: int, lane: Lane) -> dict[Verb, str]:
         """See `Lanes`."""
         return self._engine.route(lane.by, lane.queue, lane.tag, number, most_bytes=MAX_BATCH_BYTES)
 

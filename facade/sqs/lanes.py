@@ -15,6 +15,7 @@ from facade.http.sockets.routes import Lane, Lanes
 from facade.sqs.actions import ACTIONS
 from facade.sqs.exchange import JsonExchange, Service
 from facade.sqs.signature import claimed_key_id, signing_key
+from schemas.vocabulary import Verb
 
 # Numbers of verbs; native/src/requests.rs has the same.
 SEND, SEND_BATCH, RECEIVE, DELETE, DELETE_BATCH = range(1, 6)
@@ -78,7 +79,7 @@ class SqsLanes(Lanes):
         at = place.of_url(url)
         return Lane(by, at.queue, at.tag)
 
-    def route(self, number: int, lane: Lane) -> bool:
+    def route(self, number: int, lane: Lane) -> dict[Verb, str]:
         """See `Lanes`."""
         return self._engine.route(lane.by, lane.queue, lane.tag, number, some=1, most_bytes=self._service.limits.batch_bytes)
 

@@ -119,12 +119,29 @@ def eventually(check: Any, what: str, seconds: float = 20) -> None:
         time.sleep(0.05)
 
 
+def ways(up: Up) -> dict[str, float]:
+    """How many requests went to Python, by why; "" = the plane has served them."""
+    with urllib.request.urlopen(f"{up.endpoint}/metrics", timeout=10) as answer:
+        rows = re.findall(r'^leaseway_plane_requests_total\{reason="(\w*)",way="(\w+)"\} (.*)$', answer.read().decode(), re.MULTILINE)
+    assert all(way == ("python" if reason else "plane") for reason, way, _ in rows)
+    return {reason: float(number) for reason, _, number in rows}
+
+
+def plane_serves(up: Up, client: Client, url: str) -> None:
+    """Returns when the plane serves a queue: the first request of a queue is Python's, and those
+    that come while it is being created.
+    """
+    before = ways(up).get("", 0)
+    eventually(lambda: client.asks("ReceiveMessage", QueueUrl=url, WaitTimeSeconds=1) is not None and ways(up).get("", 0) > before, url)
+
+
 def test_health_says_who_reads_the_sockets(up: Up) -> None:
     assert health(up)["native"] == "on"
 
 
 def test_one_connection_asks_plainly_and_the_long_way_in_turn(up: Up, client: Client, url: str) -> None:
-    before = metric(up, "leaseway_plane_requests_total")
+    plane_serves(up, client, url)
+    before = metric(up, 'leaseway_plane_requests_total{reason="",way="plane"}')
     ids = set()
     for number in range(5):
         ids.add(client.asks("SendMessage", QueueUrl=url, MessageBody=f"é{number}\n")["MessageId"])
@@ -138,8 +155,41 @@ def test_one_connection_asks_plainly_and_the_long_way_in_turn(up: Up, client: Cl
     done = client.asks("DeleteMessageBatch", QueueUrl=url, Entries=entries)
     assert [one["Id"] for one in done["Successful"]] == [entry["Id"] for entry in entries]
     assert counts(client, url) == ("0", "0")
-    # The first that names a queue is Python's.
-    assert metric(up, "leaseway_plane_requests_total") >= before + 6
+    assert metric(up, 'leaseway_plane_requests_total{reason="",way="plane"}') >= before + 7
+
+
+def test_each_request_is_counted_by_who_serves_it_and_why(up: Up, client: Client, url: str) -> None:
+    numbers = iter(range(100))
+
+    def queue(**attributes: str) -> str:
+        name = f"ways-{next(numbers)}" + (".fifo" if "FifoQueue" in attributes else "")
+        found: str = client.asks("CreateQueue", QueueName=name, Attributes=attributes)["QueueUrl"]
+        return found
+
+    def why(action: str, *lines: str, **fields: Any) -> str:
+        before = ways(up)
+        client.says(client.request(action, *lines, **fields))
+        client.hears()
+        after = ways(up)
+        after["verb"] -= 1  # the look at the metrics before
+        changed = [reason for reason in after if after[reason] > before.get(reason, 0)]
+        assert len(changed) == 1, changed
+        return changed[0]
+
+    plane_serves(up, client, url)
+    assert why("SendMessage", QueueUrl=url, MessageBody="x") == ""
+    assert why("GetQueueUrl", QueueName=url.rpartition("/")[2]) == "verb"
+    assert why("SendMessage", "X-Amzn-Trace-Id: Root=1", QueueUrl=url, MessageBody="x") == "head"
+    assert why("SendMessage", QueueUrl=url, MessageBody="x", Nonsense=1) == "fields"
+    assert why("SendMessage", QueueUrl=url, MessageBody="x" * 300_000) == "size"
+    assert why("SendMessage", QueueUrl=url + "-missing", MessageBody="x") == "refused"
+    fifo = queue(FifoQueue="true", ContentBasedDeduplication="true")
+    assert why("ReceiveMessage", QueueUrl=fifo) == "fifo"
+    late = queue(DelaySeconds="900")
+    plane_serves(up, client, late)
+    assert why("SendMessage", QueueUrl=late, MessageBody="x") == "delay"
+    assert why("ReceiveMessage", QueueUrl=late) == "empty"
+    assert why("DeleteMessage", QueueUrl=late, ReceiptHandle="none") == "handle"
 
 
 def test_pipelined_requests_are_answered_in_their_order(client: Client, url: str) -> None:
@@ -286,7 +336,7 @@ def test_signed_requests_are_read_by_the_front(guarded: Up, signers: Signers) ->
     signer = signers("plain")
     url = signer.asks("CreateQueue", QueueName="signed")[1]["QueueUrl"]
     assert signer.asks("SendMessage", QueueUrl=url, MessageBody="0")[0] == 200  # now the front knows the key
-    before = metric(guarded, "leaseway_plane_requests_total")
+    before = metric(guarded, 'leaseway_plane_requests_total{reason="",way="plane"}')
     for number in range(1, 5):
         assert signer.asks("SendMessage", QueueUrl=url, MessageBody=str(number))[0] == 200
     got: list[Any] = []
@@ -296,7 +346,7 @@ def test_signed_requests_are_read_by_the_front(guarded: Up, signers: Signers) ->
         assert signer.asks("DeleteMessage", QueueUrl=url, ReceiptHandle=one["ReceiptHandle"])[0] == 200
     assert sorted(one["Body"] for one in got) == list("01234")
     # Sends are Python's, where a quota counts them.
-    assert metric(guarded, "leaseway_plane_requests_total") >= before + 6
+    assert metric(guarded, 'leaseway_plane_requests_total{reason="",way="plane"}') >= before + 6
 
 
 def test_what_is_not_signed_well_is_refused_in_the_words_of_sqs(signers: Signers) -> None:
@@ -330,9 +380,9 @@ def test_what_is_not_signed_well_is_refused_in_the_words_of_sqs(signers: Signers
 def test_a_right_secret_waits_where_too_many_were_wrong(guarded: Up, signers: Signers) -> None:
     signer = signers("guessed")
     url = signer.asks("CreateQueue", QueueName="guessed")[1]["QueueUrl"]
-    before = metric(guarded, "leaseway_plane_requests_total")
+    before = metric(guarded, 'leaseway_plane_requests_total{reason="",way="plane"}')
     assert [signer.asks("ReceiveMessage", QueueUrl=url, WaitTimeSeconds=1)[0] for _ in range(5)] == [200] * 5
-    assert metric(guarded, "leaseway_plane_requests_total") > before
+    assert metric(guarded, 'leaseway_plane_requests_total{reason="",way="plane"}') > before
     right = signer.secret
     signer.comes_from("127.0.0.2")
     for number in range(10):

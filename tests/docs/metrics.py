@@ -11,6 +11,7 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+from engine.plane.whys import WHYS
 from engine.queues.alarms import KINDS
 from engine.queues.clock_skew import ABOUT as ABOUT_SKEW
 from engine.queues.clock_skew import KIND as CLOCK_SKEW
@@ -35,7 +36,10 @@ MEANINGS = {
         "histogram",
         "Time from the head of the request to its reply, by `verb`. Long polls count with their wait.",
     ),
-    "leaseway_plane_requests_total": ("counter", "Requests that the plane has served; `leaseway_requests_total` counts them too."),
+    "leaseway_plane_requests_total": (
+        "counter",
+        "Requests, by `way`: `plane`, or `python`, and then by `reason`; see below. They are in `leaseway_requests_total` too.",
+    ),
     "leaseway_receives_in_progress": ("gauge", "Receives being served; nearly all of them are waiting."),
     "leaseway_request_bytes_held": ("gauge", "Bytes of requests in hand, those that are still coming too."),
     "leaseway_requests_coming": ("gauge", "Requests that are not whole yet."),
@@ -95,6 +99,37 @@ MEANINGS = {
     "leaseway_alerts_told_total": ("counter", "Messages about alerts or daily statistics that a webhook or a mail server has taken."),
     "leaseway_alerts_not_told_total": ("counter", "Messages that nothing has taken, after three tries."),
     "leaseway_lost_with_topic_total": ("counter", "Messages that were lost with them."),
+}
+REASON = """The plane is a thread of the native library that serves hot requests of queues without
+features of their own by itself ([how](../how-to/use-the-native-front.md)). A request that goes to Python
+is answered as well, at a lower rate. A worker without a plane counts none of these."""
+REASONS = {
+    "off": "The plane did not start; `GET /health` says why.",
+    "verb": "It is no send, receive or delete of SQS over JSON or of the native API.",
+    "head": "Its head has what only Python reads: another media type, credentials of another kind, chunks, HTTP/1.0, headers of browsers.",
+    "fields": "Its body has a field or a value that only Python reads.",
+    "key": "The library does not know its signature yet, or any more, or it is wrong or missing.",
+    "new": "It is among the first of its caller to its queue.",
+    "size": "It, or a message of it, is larger than the plane takes.",
+    "attributes": "Sends with attributes, to a queue with tags that have filters.",
+    "busy": "Too much was in hand: bytes, receives that wait, sends that wait for Kafka, or messages in flight.",
+    "redis": "The plane had no connection to Redis, or Redis did not do what it was asked.",
+    "changed": "The queue, a right or a quota changed meanwhile, or a script had refused the queue.",
+    "bodies": "A message had no body in the window, or attributes or a lease of its own.",
+    "empty": "It does not wait, and found nothing: Python looks at the ends of the log first. Receives that wait are served by the plane.",
+    "handle": "A handle is of another tag or queue, for one use, or none at all.",
+    "kafka": "Kafka did not take the send, and has nothing of it: Python tries again.",
+    "refused": "The caller may not, or there is no such queue or tag: the answer says which.",
+    "quota": "A quota counts such requests one by one: requests a second, or bytes a day.",
+    "key_ends": "The caller's key ends within a minute.",
+    "failed": "The plane had begun it, and nobody knows how far Redis or Kafka came: Python answers with an error.",
+    "fifo": "The queue is a FIFO queue.",
+    "priority": "The queue has priorities.",
+    "on_exhausted": "The queue says what becomes of a message that fails again and again.",
+    "retention_from": "Retention counts from the send.",
+    "partitions": "The queue has more than 512 partitions and tags, multiplied.",
+    "delay": "Sends: the queue has a delay.",
+    "durable_acks": "Acks: they wait for Kafka.",
 }
 ALARM = """`leaseway_alarm` is there while an alarm lasts. Every worker looks at all queues every 30 s, but only
 the owner of a partition knows `load_stopped`, and `records_skipped` is of what this worker has skipped.
@@ -159,6 +194,14 @@ def page() -> str:
     rows = [(f"`{name}`", *MEANINGS[name]) for name in MEANINGS]
     others = {"journal_gap": _JOURNAL_GAP, "control_refused": _CONTROL_REFUSED, CLOCK_SKEW: ABOUT_SKEW, "redis_evicts": _REDIS_EVICTS}
     kinds = [(f"`{kind}`", about) for kind, about in {**KINDS, **others}.items()]
+    assert set(WHYS) == REASONS.keys(), f"without a meaning, or without code: {sorted(set(WHYS) ^ REASONS.keys())}"
     return (
-        HEAD + table(("metric", "kind", "meaning"), rows) + "\n## Alarms\n\n" + wrapped(ALARM) + table(("kind", "the number counts"), kinds)
+        HEAD
+        + table(("metric", "kind", "meaning"), rows)
+        + "\n## What the plane serves\n\n"
+        + wrapped(REASON)
+        + table(("reason", "why the request went to Python"), [(f"`{why}`", about) for why, about in REASONS.items()])
+        + "\n## Alarms\n\n"
+        + wrapped(ALARM)
+        + table(("kind", "the number counts"), kinds)
     )

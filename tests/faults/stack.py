@@ -128,7 +128,7 @@ class Stack:
         found = []
         for _ in range(10):
             with urllib.request.urlopen(f"http://{self.endpoint}/metrics", timeout=30) as answer:
-                found += re.findall(r"^leaseway_plane_requests_total(?:{.*})? ([0-9.e+]+)$", answer.read().decode(), re.MULTILINE)
+                found += re.findall(r'^leaseway_plane_requests_total{.*way="plane"} ([0-9.e+]+)$', answer.read().decode(), re.MULTILINE)
         return int(max(map(float, found), default=0))
 
     @property

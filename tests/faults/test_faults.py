@@ -41,7 +41,7 @@ def test_every_promise_holds_while_the_service_is_hurt(
     assert not told["crashes"]
     assert told["works"] and told["drained"]
     assert told["sends"] > 500
-    assert (told["by_plane"] > 0) == (front == "auto" and _has_library()), told["by_plane"]
+    assert (told["by_plane"] > 0) == (native == "auto" and _has_library()), told["by_plane"]
     assert len(told["struck"]) >= 2
     looked = {verdict.name: sum(verdict.counts.values()) for verdict in verdicts}
     assert all(looked.values()), f"a checker had nothing to look at: {looked}"

@@ -8,19 +8,21 @@ from __future__ import annotations
 
 import contextlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
 from engine.errors import EngineError, LogUnavailable, NotStored, StoreUnavailable
-from engine.plane.library import FAILED, NOT_STORED, STATE, Library
+from engine.plane import whys
+from engine.plane.library import FAILED, NOT_STORED, STATE, WHYS, Library
 from engine.shapes import Principal
 from facade.dialect import Response
 from facade.http.asgi import header_lines, status_line
 from facade.http.front import Hosts
 from facade.http.metrics import BUCKETS
 from facade.http.sockets.answers import Answers
+from schemas.vocabulary import Verb
 
 if TYPE_CHECKING:
     from engine.engine import Engine
@@ -52,6 +54,7 @@ class Lanes(ABC):
         self._metrics = metrics
         self._hosts = hosts
         self._lanes: dict[int, Lane | None] = {}
+        self._whys: dict[int, Mapping[Verb, str]] = {}
         self.unrouted: list[int] = []  # that the plane does not serve yet
 
     @abstractmethod
@@ -63,8 +66,8 @@ class Lanes(ABC):
         """Returns an error as the dialect tells it."""
 
     @abstractmethod
-    def route(self, number: int, lane: Lane) -> bool:
-        """Has the plane serve requests of a lane; whether it does."""
+    def route(self, number: int, lane: Lane) -> dict[Verb, str]:
+        """Has the plane serve requests of a lane. Returns which verbs it does not, and why."""
 
     def keys(self, signers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes, bytes, int]]:
         """See `facade.http.sockets.listener.Routes`."""
@@ -73,18 +76,26 @@ class Lanes(ABC):
     def forget(self) -> None:
         """What was learnt of keys and lanes counts no more."""
         self._lanes.clear()
+        self._whys.clear()
 
     def learn(self, number: int, host: bytes, path: bytes, signer: bytes, url: str) -> None:
         """Takes in a lane that requests will name."""
-        known = None
+        known, refused = None, whys.of_all(whys.REFUSED)
         if self._hosts is None or self._hosts.allows(host):
             with contextlib.suppress(Exception):  # the app says what it is
                 known = self.lane(host, path, signer, url)
-                if self._engine.plane.is_on and not self.route(number, known):
+                refused = self.route(number, known)
+                if len(refused) == len(whys.VERBS):
                     self.unrouted.append(number)
-        self._lanes[number] = known
+        self._lanes[number], self._whys[number] = known, refused
         while len(self._lanes) > 2 * LANES:
-            del self._lanes[next(iter(self._lanes))]
+            oldest = next(iter(self._lanes))
+            del self._lanes[oldest], self._whys[oldest]
+
+    def why(self, lane: int, verb: Verb) -> str:
+        """Returns why the plane does not serve a verb of a lane; empty = nothing is known of it."""
+        known = self._whys.get(lane)
+        return "" if known is None else known.get(verb, whys.NEW)  # it may, since a moment ago
 
     def failed(self, connection: int, lane: int, verb: int, fault: int, text: str, answers: Answers) -> None:
         """Answers a request that the plane has begun, and that has not succeeded."""
@@ -92,6 +103,7 @@ class Lanes(ABC):
         if known is None and fault == NOT_STORED:
             answers.passed.append(connection)  # nothing was done, and rights may have changed
             answers.soon()
+            self._metrics.count_way(whys.CHANGED, 1)
             return
         # Begun again, a message could be stored twice, also where what it named is forgotten.
         error = _error(fault, text, "" if known is None else known.queue)
@@ -99,14 +111,12 @@ class Lanes(ABC):
         answers.other.append((connection, status_line(response.status) + header_lines(response.headers), response.body))
         answers.soon()
         self._metrics.observe(self.names[verb], response.status, 0.0)
+        self._metrics.count_way(whys.FAILED, 1)
 
     def observe(self, verb: int, requests: int, seconds: float, between: Sequence[int]) -> None:
         """Counts requests that the plane has answered."""
         self._metrics.observe_many(self.names[verb], _OK, requests, seconds, between)
-
-    def refresh_by(self, refresh: Callable[[], None]) -> None:
-        """Calls `refresh` before the metrics are told."""
-        self._metrics.refresh_by(refresh)
+        self._metrics.count_way("", requests)
 
 
 def _error(fault: int, text: str, queue: str) -> EngineError:
@@ -120,7 +130,17 @@ class AllLanes:
     dialect whose requests name a queue by a URL in their bodies; of the others the path says it.
     """
 
-    def __init__(self, engine: Engine, request_prefix: bytes, named: Lanes, others: Lanes, *, signed: bool, trusts_proxy: bool) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        metrics: Metrics,
+        request_prefix: bytes,
+        named: Lanes,
+        others: Lanes,
+        *,
+        signed: bool,
+        trusts_proxy: bool,
+    ) -> None:
         self.request_prefix = request_prefix
         self.wants_signatures = signed
         self.trusts_proxy = trusts_proxy
@@ -131,7 +151,8 @@ class AllLanes:
         self._all = named, others
         self._of = {verb: lanes for lanes in self._all for verb in lanes.names}
         self._library: Library | None = None
-        named.refresh_by(self.collect)
+        self._metrics = metrics
+        metrics.refresh_by(self.collect)
 
     def keys(self, signers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes, bytes, int]]:
         """See `Routes`."""
@@ -167,9 +188,17 @@ class AllLanes:
 
     def collect(self) -> None:
         """See `Routes`."""
-        if self._library is not None and self._engine.plane.is_on:
+        if self._library is None:
+            return
+        for why, lane, bit, count in self._library.ask(WHYS):
+            self._metrics.count_way(self._why(lane, bit) if why == whys.LANE else whys.OF_LIBRARY[why], count)
+        if self._engine.plane.is_on:
             self._engine.plane_news.collect(self._library, lambda verb, *counts: self._of[verb].observe(verb, *counts))
             for lanes in self._all:
                 if lanes.unrouted:
                     self._engine.plane.retell(lanes.unrouted)
                     lanes.unrouted.clear()
+
+    def _why(self, lane: int, bit: int) -> str:
+        verb = whys.VERBS[bit]
+        return next((why for lanes in self._all if (why := lanes.why(lane, verb))), whys.CHANGED)

@@ -22,7 +22,7 @@ pub unsafe extern "C" fn front_read(request: *const u8, size: usize, news: *mut 
     // SAFETY: by this function's contract.
     let request = unsafe { bytes(request, size) };
     let Found::Head(found) = head::read(request, &mut 0) else { return 0 };
-    let Some(plain) = found.plain else { return 0 };
+    let Ok(plain) = found.plain else { return 0 };
     let Some(body) = request.get(found.bytes..found.bytes + plain.body_bytes) else { return 0 };
     let (mut scratch, mut packer) = (Vec::new(), Packer::default());
     let mut scanner = Scanner::new(body, &mut scratch);
@@ -51,7 +51,7 @@ pub unsafe extern "C" fn front_fits(request: *const u8, size: usize, key: *const
     // SAFETY: by this function's contract.
     let (request, key) = unsafe { (bytes(request, size), bytes(key, 32)) };
     let Found::Head(found) = head::read(request, &mut 0) else { return 0 };
-    let Some(plain) = found.plain else { return 0 };
+    let Ok(plain) = found.plain else { return 0 };
     let Some(body) = request.get(found.bytes..found.bytes + plain.body_bytes) else { return 0 };
     let text = &request[..found.bytes];
     key.try_into().map_or(0, |key| u32::from(sign::fits(text, &plain, body, &key, now_s)))

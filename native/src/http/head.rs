@@ -6,6 +6,7 @@ use memchr::{memchr, memmem};
 use crate::http::framing::{Framing, Reading};
 use crate::http::plain::{Fields, Plain};
 use crate::http::refusal::Refusal;
+use crate::plane::whys::Why;
 
 /// Of a head.
 pub const HEAD_BYTES: usize = 64 * 1024;
@@ -30,8 +31,8 @@ pub struct Head<'a> {
     pub method: &'a [u8],
     pub target: &'a [u8],
     pub framing: Framing,
-    /// What makes it a hot request, if its body is in the plain form too.
-    pub plain: Option<Plain<'a>>,
+    /// What makes it a hot request, if its body is in the plain form too; or why it is none.
+    pub plain: Result<Plain<'a>, Why>,
     pub bytes: usize,
     lines: &'a [u8],
 }

@@ -3,6 +3,7 @@
 //! What is not plain goes to Python as it came, which knows all forms.
 
 use crate::http::framing::{Framing, Length};
+use crate::plane::whys::Why;
 use crate::requests::Verb;
 
 /// Of the body. What is longer is Python's, which knows whose it is before it reads it, and who gives
@@ -38,9 +39,8 @@ pub struct Fields<'a> {
 impl<'a> Fields<'a> {
     /// Takes a header.
     pub fn take(&mut self, name: &[u8], value: &'a [u8]) {
-        if !self.is_other {
-            self.is_other = !self.is_plain(name, value);
-        }
+        let is_plain = self.is_plain(name, value);
+        self.is_other |= !is_plain;
     }
 
     fn is_plain(&mut self, name: &[u8], value: &'a [u8]) -> bool {
@@ -57,25 +57,32 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// The plain head; None = it is another.
-    pub fn plain(&self, method: &[u8], target: &'a [u8], framing: Framing) -> Option<Plain<'a>> {
-        if self.is_other || method != b"POST" || framing.is_old || framing.waits || !is_path(target) {
-            return None;
-        }
-        let Length::Bytes(bytes) = framing.length else { return None };
+    /// The plain head, or why it is another.
+    pub fn plain(&self, method: &[u8], target: &'a [u8], framing: Framing) -> Result<Plain<'a>, Why> {
         let verb = match self.target {
-            Some(target) => Verb::of_target(target)?,
-            // Of the native API; its credentials are of another kind.
-            None if self.whose.is_none() && self.media == Some(b"application/json") => Verb::of_path(target)?,
-            None => return None,
+            _ if method != b"POST" => None,
+            Some(target) => Verb::of_target(target),
+            None => Verb::of_path(target),
         };
-        Some(Plain {
+        let verb = verb.ok_or(Why::Verb)?;
+        // Credentials of the native API are of another kind.
+        let is_native = self.whose.is_none() && self.media == Some(b"application/json");
+        let is_other = self.is_other || framing.is_old || framing.waits || !is_path(target);
+        if is_other || (self.target.is_none() && !is_native) {
+            return Err(Why::Head);
+        }
+        let Length::Bytes(bytes) = framing.length else { return Err(Why::Head) };
+        let bytes = usize::try_from(bytes).ok().filter(|bytes| *bytes <= BODY_BYTES).ok_or(Why::Size)?;
+        if bytes == 0 {
+            return Err(Why::Fields);
+        }
+        Ok(Plain {
             verb,
             path: target,
-            host: self.host?,
+            host: self.host.ok_or(Why::Head)?,
             whose: self.whose.unwrap_or(b""),
             forwarded: self.forwarded,
-            body_bytes: usize::try_from(bytes).ok().filter(|bytes| (1..=BODY_BYTES).contains(bytes))?,
+            body_bytes: bytes,
         })
     }
 }

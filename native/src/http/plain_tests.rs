@@ -21,7 +21,7 @@ fn plain(text: &str) -> Plain<'_> {
 }
 
 fn is_other(text: &str) -> bool {
-    head_of(text).plain.is_none()
+    head_of(text).plain.is_err()
 }
 
 #[test]

@@ -13,6 +13,8 @@ use crate::http::refusal::Refusal;
 use crate::json::Scanner;
 use crate::net::connection::{Asked, Coming, Connection, State, TURN_BYTES};
 use crate::net::front::{Front, Reads};
+use crate::net::planes::may;
+use crate::plane::whys::Why;
 use crate::requests;
 
 /// Connections that Python reads after one look; others follow after the next.
@@ -22,7 +24,9 @@ enum Outcome {
     Asked,
     Part,
     /// It is Python's.
-    Other,
+    Other(Why),
+    /// It is of a lane of which Python does not let the plane serve such requests (a bit of a route).
+    Unrouted(u64, u8),
     Refused(Refusal),
 }
 
@@ -50,7 +54,14 @@ impl Front {
             Outcome::Part => {
                 connection.part_since.get_or_insert(now);
             }
-            Outcome::Other => self.tell(connection, now),
+            Outcome::Other(why) => {
+                self.planes.whys.note(why);
+                self.tell(connection, now);
+            }
+            Outcome::Unrouted(lane, verb) => {
+                self.planes.whys.note_lane(lane, verb);
+                self.tell(connection, now);
+            }
             Outcome::Refused(refusal) => self.refuse(connection, &refusal, now),
         }
     }
@@ -62,10 +73,12 @@ impl Front {
             Found::Refused(refusal) => return Outcome::Refused(refusal),
         };
         connection.checked = 0;
-        let Some(plain) = found.plain else { return Outcome::Other };
-        if self.reads == Reads::Nothing || self.held.asked > self.bounds.asked_bytes {
-            return Outcome::Other;
-        }
+        let plain = match found.plain {
+            Ok(_) if self.reads == Reads::Nothing => return Outcome::Other(Why::Off),
+            Ok(_) if self.held.asked > self.bounds.asked_bytes => return Outcome::Other(Why::Busy),
+            Ok(plain) => plain,
+            Err(why) => return Outcome::Other(why),
+        };
         // Before the body: of a stranger none is kept here.
         let mut key = None;
         if self.reads == Reads::Signed {
@@ -75,25 +88,30 @@ impl Front {
                 if !plain.whose.is_empty() {
                     self.batch.signer(plain.whose, from);
                 }
-                return Outcome::Other;
+                return Outcome::Other(Why::Key);
             }
         }
         let end = found.bytes + plain.body_bytes;
         let Some(body) = connection.input.get(found.bytes..end) else { return Outcome::Part };
         let mut scanner = Scanner::new(body, &mut self.scratch);
-        let Ok(mut request) = requests::read(plain.verb, &mut scanner) else { return Outcome::Other };
+        let Ok(mut request) = requests::read(plain.verb, &mut scanner) else { return Outcome::Other(Why::Fields) };
         let whose = Whose { host: plain.host, path: plain.path, signer: plain.whose };
         let url = scanner.text(request.url);
         let known = self.batch.known_lane(whose, url);
-        if known.is_some_and(|lane| !self.planes.has_route(lane)) {
-            return Outcome::Other;
+        if let Some(lane) = known.filter(|lane| !self.planes.lets(*lane, plain.verb)) {
+            return Outcome::Unrouted(lane, may(plain.verb));
         }
         if key.is_some_and(|key| !sign::fits(&connection.input[..found.bytes], &plain, body, key, sign::now_s())) {
-            return Outcome::Other;
+            return Outcome::Other(Why::Key);
         }
-        let lane = known.unwrap_or_else(|| self.batch.lane(whose, url));
-        let planes = self.planes.ask(connection.id, lane, plain.verb, &mut request, &scanner, now);
-        let Some((asked, ask)) = planes else { return Outcome::Other };
+        let Some(lane) = known else {
+            // Python hears of it, and may let the plane serve the next.
+            return Outcome::Unrouted(self.batch.lane(whose, url), may(plain.verb));
+        };
+        let (asked, ask) = match self.planes.ask(connection.id, lane, plain.verb, &mut request, &scanner, now) {
+            Ok(found) => found,
+            Err(why) => return Outcome::Other(why),
+        };
         self.planes.asks.push_back(ask);
         connection.asked = Some(Asked { bytes: end, began: Some(now), ..asked });
         connection.is_closing |= !found.framing.keeps;

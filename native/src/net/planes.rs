@@ -22,8 +22,9 @@ use crate::plane::format::record::Records;
 use crate::plane::format::Produced;
 use crate::plane::kafka::{self, Outcome, Producer, Record};
 use crate::plane::redis::Redis;
-use crate::plane::routes::{Route, MAY_SEND, MAY_SEND_ATTRIBUTES};
+use crate::plane::routes::{Route, MAY_ACK, MAY_RECEIVE, MAY_SEND, MAY_SEND_ATTRIBUTES};
 use crate::plane::sends::{self, Appended, Appender, Content, Until, Value};
+use crate::plane::whys::{Why, Whys};
 use crate::plane::{Ask, Plane, What};
 use crate::requests::{Request, Verb};
 
@@ -36,12 +37,23 @@ const BUFFER_BYTES: usize = 256 * 1024;
 /// Routes are looked through when there are so many: the batch knows half as many lanes.
 const MOST_ROUTES: usize = 2 * LANES;
 
+/// The bit of a route that lets the plane serve a verb.
+pub fn may(verb: Verb) -> u8 {
+    match verb {
+        Verb::Send | Verb::SendBatch | Verb::NativeSend => MAY_SEND,
+        Verb::Receive | Verb::NativeReceive => MAY_RECEIVE,
+        Verb::Delete | Verb::DeleteBatch | Verb::NativeAck => MAY_ACK,
+    }
+}
+
 /// What a front has of the plane.
 #[derive(Default)]
 pub struct Planes {
     /// Not here while it works.
     pub plane: Option<Box<Plane<Redis>>>,
     pub asks: VecDeque<Ask>,
+    /// Why requests went to Python.
+    pub whys: Whys,
     routes: HashMap<u64, Route>,
     /// Not here while the plane works.
     kafka: Option<Producer>,
@@ -62,12 +74,13 @@ pub struct Planes {
 }
 
 impl Planes {
-    /// Whether the plane may serve requests of a lane.
-    pub fn has_route(&self, lane: u64) -> bool {
-        self.routes.contains_key(&lane)
+    /// Whether the plane may serve requests of a lane that have this verb.
+    pub fn lets(&self, lane: u64, verb: Verb) -> bool {
+        self.routes.get(&lane).is_some_and(|route| route.verbs & may(verb) > 0)
     }
 
-    /// A request of a route that the plane may serve, and what its answer repeats.
+    /// A request of a route that the plane may serve, and what its answer repeats; or why it is
+    /// Python's.
     pub fn ask(
         &self,
         connection: u64,
@@ -76,8 +89,9 @@ impl Planes {
         request: &mut Request,
         scanner: &Scanner,
         now: Instant,
-    ) -> Option<(Asked, Ask)> {
-        let route = self.routes.get(&lane).filter(|route| route.valid_until.is_none_or(|until| now < until))?;
+    ) -> Result<(Asked, Ask), Why> {
+        let route = self.routes.get(&lane).filter(|route| route.valid_until.is_none_or(|until| now < until));
+        let route = route.ok_or(Why::Changed)?;
         let repeats = Repeats::new(verb, request, scanner);
         let what = match verb {
             Verb::Receive | Verb::NativeReceive => What::Receive {
@@ -96,21 +110,23 @@ impl Planes {
             },
         };
         let asked = Asked { repeats: Some(Box::new(repeats)), route: Some(route.clone()), ..Asked::default() };
-        Some((asked, Ask { connection, lane, verb: verb as u8, began: now, what }))
+        Ok((asked, Ask { connection, lane, verb: verb as u8, began: now, what }))
     }
 
     /// The records of a send, if its route lets it have as many bytes, and attributes.
-    fn values(&self, connection: u64, route: &Route, contents: &[Content]) -> Option<Vec<Value>> {
+    fn values(&self, connection: u64, route: &Route, contents: &[Content]) -> Result<Vec<Value>, Why> {
         let is_large = contents.iter().any(|content| content.size() > route.most_message_bytes)
             || contents.iter().map(Content::size).sum::<usize>() > route.most_send_bytes;
         let is_plain = contents.iter().all(|content| content.attributes.is_empty());
-        let needed = if is_plain { MAY_SEND } else { MAY_SEND | MAY_SEND_ATTRIBUTES };
-        if is_large || route.verbs & needed != needed {
-            return None;
+        if is_large {
+            return Err(Why::Size);
+        }
+        if !is_plain && route.verbs & MAY_SEND_ATTRIBUTES == 0 {
+            return Err(Why::Attributes);
         }
         let random = self.random ^ connection.rotate_left(17) ^ self.made.get();
         self.made.set(self.made.get().wrapping_add(0x9e37_79b9_7f4a_7c15));
-        Some(sends::values(self.records.as_ref()?, route, contents, random))
+        Ok(sends::values(self.records.as_ref().ok_or(Why::Off)?, route, contents, random))
     }
 
     /// The client of a request of the plane has gone.
@@ -327,6 +343,9 @@ impl Front {
 
     /// Answers what Python asks.
     pub fn say(&mut self, what: u32, packer: &mut Packer) {
+        if what == 3 {
+            return self.planes.whys.take(packer);
+        }
         let Some(plane) = &mut self.planes.plane else { return packer.array(0) };
         match what {
             0 => plane.take_counts(packer),
@@ -401,7 +420,8 @@ impl Clients for Front {
         self.answer_of(connection, |repeats, json| repeats.acked(json, &words));
     }
 
-    fn pass(&mut self, connection: u64) {
+    fn pass(&mut self, connection: u64, why: Why) {
+        self.planes.whys.note(why);
         self.passed(connection, Instant::now());
     }
 

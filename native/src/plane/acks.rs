@@ -6,9 +6,10 @@ use super::clients::{Clients, Fault, News, Word};
 use super::format::ids::read_handle;
 use super::receives::TELL;
 use super::redis::{Failure, Reply};
-use super::routes::{Route, MAY_ACK};
+use super::routes::Route;
 use super::template::{encoded, Rows, Values};
 use super::unit::Row;
+use super::whys::Why;
 use super::{Ask, Call, Caller, Plane, Script, Trouble};
 
 /// Handles of one call at most.
@@ -31,18 +32,20 @@ pub struct Acking {
 }
 
 impl<C: Caller> Plane<C> {
-    /// An ack stands in line; false = it is Python's.
-    pub(super) fn ack(&mut self, ask: &Ask, route: &Route, handles: &[Vec<u8>]) -> bool {
-        if route.verbs & MAY_ACK == 0 || !self.caller.is_open() {
-            return false;
+    /// An ack stands in line, or why it is Python's.
+    pub(super) fn ack(&mut self, ask: &Ask, route: &Route, handles: &[Vec<u8>]) -> Result<(), Why> {
+        if !self.caller.is_open() {
+            return Err(Why::Redis);
         }
-        let Some(queue) = self.queues.get_mut(&route.queue).filter(|queue| queue.is_open) else { return false };
+        let Some(queue) = self.queues.get_mut(&route.queue).filter(|queue| queue.is_open) else {
+            return Err(Why::Changed);
+        };
         let of = |partition: u16, tag: u16| {
             (tag == route.tag).then(|| Some(&queue.units.get(usize::from(partition))?.tags.get(&tag)?.ids)).flatten()
         };
         let read: Option<Vec<_>> =
             handles.iter().map(|text| read_handle(text, of).filter(|one| one.until_ms == 0)).collect();
-        let Some(read) = read else { return false };
+        let read = read.ok_or(Why::Handle)?;
         self.next += 1;
         let ack = self.next;
         for (place, one) in read.iter().enumerate() {
@@ -66,7 +69,7 @@ impl<C: Caller> Plane<C> {
         };
         self.acks.insert(ack, acking);
         self.dirty.insert((route.queue, route.tag));
-        true
+        Ok(())
     }
 
     /// Begins a call for each unit that has handles and no call under way.
@@ -159,7 +162,7 @@ impl<C: Caller> Plane<C> {
             self.counts.note(key, done, now.saturating_duration_since(acking.began));
             clients.acked(acking.connection, &acking.words);
         } else if acking.unknown.is_none() && !acking.has_words {
-            clients.pass(acking.connection);
+            clients.pass(acking.connection, Why::Redis);
         } else {
             let text = acking.unknown.unwrap_or_else(|| "some of the messages are acknowledged, others are not".into());
             clients.tell(News::Failed {

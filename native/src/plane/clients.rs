@@ -1,6 +1,7 @@
 //! What the plane needs of whoever owns the connections of clients: `Front`, or a test.
 
 use super::unit::Kept;
+use super::whys::Why;
 
 /// A message for a client.
 pub struct Delivery<'a> {
@@ -134,7 +135,7 @@ pub trait Clients {
     fn acked(&mut self, connection: u64, words: &[Word]);
 
     /// Gives a request to Python as it came.
-    fn pass(&mut self, connection: u64);
+    fn pass(&mut self, connection: u64, why: Why);
 
     fn tell(&mut self, news: News);
 }

@@ -20,6 +20,7 @@ mod tests;
 mod told;
 mod unit;
 mod waits;
+pub mod whys;
 
 pub mod format;
 pub mod kafka;
@@ -40,6 +41,7 @@ use template::{Template, Values};
 pub use unit::Kept;
 use unit::{Row, Unit};
 use waits::Waits;
+use whys::Why;
 
 use crate::pack::{Packer, Read, Unpacker};
 
@@ -236,7 +238,7 @@ impl<C: Caller> Plane<C> {
         let tags: Vec<u16> = queue.tags.keys().copied().collect();
         for tag in tags {
             self.empty(number, tag);
-            self.pass_all(clients, number, tag);
+            self.pass_all(clients, number, tag, Why::Changed);
         }
         self.pass_sends(clients, number);
         self.tell_unheard(clients, number);
@@ -247,7 +249,7 @@ impl<C: Caller> Plane<C> {
     /// Who waits is Python's: rights may have changed.
     pub fn pass_waiters(&mut self, clients: &mut dyn Clients) {
         for (number, tag) in self.all_tags() {
-            self.pass_all(clients, number, tag);
+            self.pass_all(clients, number, tag, Why::Changed);
         }
     }
 
@@ -346,23 +348,19 @@ impl<C: Caller> Plane<C> {
     }
 
     pub fn ask(&mut self, clients: &mut dyn Clients, ask: Ask, now: Instant) {
-        match ask.what {
+        let taken = match ask.what {
             What::Receive { ref route, most, wait_ms, lease_ms } => {
-                if !self.wait(&ask, route, most, wait_ms, lease_ms, now) {
-                    clients.pass(ask.connection);
-                }
+                self.wait(&ask, route, most, wait_ms, lease_ms, now)
             }
-            What::Ack { ref route, ref handles } => {
-                if !self.ack(&ask, route, handles) {
-                    clients.pass(ask.connection);
-                }
+            What::Ack { ref route, ref handles } => self.ack(&ask, route, handles),
+            What::Send { ref route, values } => self.send(ask.connection, ask.lane, ask.verb, ask.began, route, values),
+            What::Left { ref route } => {
+                self.leave(ask.connection, route);
+                Ok(())
             }
-            What::Send { ref route, values } => {
-                if !self.send(ask.connection, ask.lane, ask.verb, ask.began, route, values) {
-                    clients.pass(ask.connection);
-                }
-            }
-            What::Left { ref route } => self.leave(ask.connection, route),
+        };
+        if let Err(why) = taken {
+            clients.pass(ask.connection, why);
         }
     }
 
@@ -488,14 +486,14 @@ impl<C: Caller> Plane<C> {
                     self.close(clients, number, now);
                 }
             }
-            Trouble::Other => self.pass_all(clients, number, tag),
+            Trouble::Other => self.pass_all(clients, number, tag, Why::Redis),
         }
     }
 
-    fn pass_all(&mut self, clients: &mut dyn Clients, number: u64, tag: u16) {
+    fn pass_all(&mut self, clients: &mut dyn Clients, number: u64, tag: u16, why: Why) {
         while let Some(waiter) = self.tag(number, tag).and_then(|tag| tag.waiters.pop_front()) {
             self.waits.leave(&waiter);
-            clients.pass(waiter.connection);
+            clients.pass(waiter.connection, why);
         }
     }
 }

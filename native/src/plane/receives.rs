@@ -5,10 +5,11 @@ use std::time::{Duration, Instant};
 
 use super::clients::{Clients, Delivery, News};
 use super::redis::Reply;
-use super::routes::{Route, MAY_RECEIVE};
+use super::routes::Route;
 use super::tag::{Held, Step, Waiter};
 use super::template::Values;
 use super::unit::Kept;
+use super::whys::Why;
 use super::{Ask, Call, Caller, Plane, Script, Trouble};
 use crate::plane::format::record::{Attribute, Found, Packed};
 use crate::replies::digest;
@@ -44,7 +45,7 @@ struct Leased<'a> {
 }
 
 impl<C: Caller> Plane<C> {
-    /// A receive stands in the wait list; false = it is Python's.
+    /// A receive stands in the wait list, or why it is Python's.
     pub(super) fn wait(
         &mut self,
         ask: &Ask,
@@ -53,19 +54,19 @@ impl<C: Caller> Plane<C> {
         wait_ms: Option<u64>,
         lease_ms: i64,
         now: Instant,
-    ) -> bool {
-        if route.verbs & MAY_RECEIVE == 0 || !self.caller.is_open() {
-            return false;
+    ) -> Result<(), Why> {
+        if !self.caller.is_open() {
+            return Err(Why::Redis);
         }
         let wait_ms = wait_ms.unwrap_or(route.wait_ms);
         let until = (wait_ms > 0).then(|| ask.began + Duration::from_millis(wait_ms));
         let at = (route.queue, route.tag);
-        let Some(tag) = self.open_tag(at.0, at.1) else { return false };
+        let tag = self.open_tag(at.0, at.1).ok_or(Why::Changed)?;
         if tag.shut_until.is_some_and(|until| until > now) {
-            return false;
+            return Err(Why::Bodies);
         }
         if until.is_some() && !self.waits.enter(&route.bounds) {
-            return false;
+            return Err(Why::Busy);
         }
         let waiter = Waiter {
             connection: ask.connection,
@@ -80,7 +81,7 @@ impl<C: Caller> Plane<C> {
             tag.waiters.push_back(waiter);
         }
         self.dirty.insert(at);
-        true
+        Ok(())
     }
 
     /// A client has gone: it waits no more.
@@ -99,6 +100,7 @@ impl<C: Caller> Plane<C> {
         let limits = self.service.limits.clone();
         let Some(list) = self.open_tag(number, tag) else { return };
         let step = list.next(&limits, now);
+        let why = if matches!(step, Step::Full) { Why::Busy } else { Why::Redis };
         let is_made = match step {
             Step::Nothing => true,
             Step::Probe(partitions) => self.probe(number, tag, &partitions),
@@ -112,7 +114,7 @@ impl<C: Caller> Plane<C> {
             }
         };
         if !is_made {
-            self.pass_all(clients, number, tag);
+            self.pass_all(clients, number, tag, why);
         }
         self.end_waits(clients, number, tag, now);
         if let Some(at) = self.tag(number, tag).and_then(|list| list.wake_at(&limits)) {
@@ -133,7 +135,7 @@ impl<C: Caller> Plane<C> {
             let Some(waiter) = list.waiters.remove(place) else { break };
             self.waits.leave(&waiter);
             if waiter.until.is_none() {
-                clients.pass(waiter.connection);
+                clients.pass(waiter.connection, Why::Empty);
             } else if clients.give(waiter.connection, &[]) {
                 self.counts.note((number, i64::from(tag), waiter.verb, true), 0, now - waiter.began);
             }
@@ -265,7 +267,7 @@ impl<C: Caller> Plane<C> {
         }
         if !odd.is_empty() {
             self.give_back((number, tag), partition, odd);
-            self.pass_all(clients, number, tag);
+            self.pass_all(clients, number, tag, Why::Bodies);
         }
     }
 

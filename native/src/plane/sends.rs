@@ -11,10 +11,11 @@ use super::clients::{Clients, Fault, News};
 use super::format::record::{Attribute, Mark, Message, Packed, Parts, Records};
 use super::receives::TELL;
 use super::redis::Reply;
-use super::routes::{Route, MAY_SEND};
+use super::routes::Route;
 use super::tag::Limits;
 use super::template::{put_number, put_word, Rows, Values};
 use super::unit::Kept;
+use super::whys::Why;
 use super::{Call, Caller, Plane, Script, Trouble};
 use crate::replies::Digest32;
 
@@ -236,7 +237,7 @@ pub fn values(records: &Records, route: &Route, contents: &[Content], random: u6
 }
 
 impl<C: Caller> Plane<C> {
-    /// A send stands in line; false = it is Python's.
+    /// A send stands in line, or why it is Python's.
     pub(super) fn send(
         &mut self,
         connection: u64,
@@ -245,20 +246,22 @@ impl<C: Caller> Plane<C> {
         began: Instant,
         route: &Route,
         values: Vec<Value>,
-    ) -> bool {
+    ) -> Result<(), Why> {
         let limits = &self.service.limits;
-        let Some(queue) = self.queues.get_mut(&route.queue).filter(|queue| queue.is_open) else { return false };
+        let Some(queue) = self.queues.get_mut(&route.queue).filter(|queue| queue.is_open) else {
+            return Err(Why::Changed);
+        };
         let sends = &mut queue.sends;
         let is_full = sends.waiting.len() >= limits.most_sends || sends.bytes >= limits.most_waiting_bytes;
-        if route.verbs & MAY_SEND == 0 || is_full {
-            return false;
+        if is_full {
+            return Err(Why::Busy);
         }
         sends.records += values.len();
         sends.bytes += size(&values);
         let deadline = began + limits.send_timeout;
         sends.waiting.push_back(Send { connection, lane, verb, began, deadline, is_over: false, values });
         self.out.dirty.insert(route.queue);
-        true
+        Ok(())
     }
 
     pub(super) fn work_sends(&mut self, clients: &mut dyn Clients, appender: &mut dyn Appender, now: Instant) {
@@ -282,7 +285,7 @@ impl<C: Caller> Plane<C> {
     /// What Kafka was not given of a queue is Python's.
     pub(super) fn pass_sends(&mut self, clients: &mut dyn Clients, number: u64) {
         let Some(queue) = self.queues.get_mut(&number) else { return };
-        queue.sends.waiting.drain(..).for_each(|one| clients.pass(one.connection));
+        queue.sends.waiting.drain(..).for_each(|one| clients.pass(one.connection, Why::Changed));
         (queue.sends.records, queue.sends.bytes) = (0, 0);
     }
 
@@ -352,7 +355,7 @@ impl<C: Caller> Plane<C> {
             Appended::NotStored(text) => {
                 for one in sends {
                     if one.deadline > now {
-                        clients.pass(one.connection);
+                        clients.pass(one.connection, Why::Kafka);
                     } else {
                         one.fail(clients, Fault::NotStored, &text);
                     }

@@ -8,6 +8,7 @@ use super::clients::{Clients, Delivery, Fault, News, Word};
 use super::redis::{Failure, Reply};
 use super::routes::{Route, MAY_ACK, MAY_RECEIVE, MAY_SEND};
 use super::sends::{Appended, Appender, Content, Until};
+use super::whys::Why;
 use super::{Ask, Caller, Plane, What};
 use crate::pack::{Packer, Unpacker};
 
@@ -75,7 +76,7 @@ impl Clients for Crowd {
         self.acked.push((connection, words.to_vec()));
     }
 
-    fn pass(&mut self, connection: u64) {
+    fn pass(&mut self, connection: u64, _: Why) {
         self.passed.push(connection);
     }
 

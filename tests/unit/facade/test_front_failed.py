@@ -16,6 +16,7 @@ from facade.dialect import Response
 from facade.http.metrics import Metrics
 from facade.http.sockets.answers import Answers
 from facade.http.sockets.routes import Lane, Lanes
+from schemas.vocabulary import Verb
 
 
 class Some(Lanes):
@@ -24,8 +25,8 @@ class Some(Lanes):
     def lane(self, host: bytes, path: bytes, signer: bytes, url: str) -> Lane:
         return Lane(Principal("me"), "orders", None)
 
-    def route(self, number: int, lane: Lane) -> bool:
-        return True
+    def route(self, number: int, lane: Lane) -> dict[Verb, str]:
+        return {}
 
     def error(self, verb: int, error: Exception) -> Response:
         assert isinstance(error, EngineError)

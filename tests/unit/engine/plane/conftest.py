@@ -8,6 +8,7 @@ import pytest
 
 from engine.catalog.tables import Tables
 from engine.plane.plane import Plane
+from engine.plane.whys import REFUSED
 from engine.rules.queue import Queue
 from engine.runtime.signals import Signal
 from engine.settings import EngineSettings
@@ -72,4 +73,5 @@ def plane(known: Known, library: Told) -> Plane:
 
 def route(plane: Plane, known: Known, lane: int) -> bool:
     queue = known.queues["orders"]
-    return plane.route(Principal("me"), queue, queue.tags[0], lane, frozenset({Verb.RECEIVE}), some=1, most_bytes=100, bounds=())
+    refused = {Verb.SEND: REFUSED, Verb.ACK: REFUSED}
+    return plane.route(Principal("me"), queue, queue.tags[0], lane, refused, some=1, most_bytes=100, bounds=()) == refused

@@ -11,6 +11,7 @@ import pytest
 
 from engine.plane import library as lib
 from engine.plane.plane import Plane
+from engine.plane.whys import VERBS
 from engine.runtime.clock import now_ms
 from engine.settings import Settings
 from engine.shapes import Principal
@@ -20,7 +21,6 @@ from schemas.records import GenerationRecord, KeyRecord, QueueRecord, RedrivePol
 from schemas.vocabulary import DEFAULT_TAG, Verb
 from state.redis.server import Server
 
-ALL = frozenset({Verb.SEND, Verb.RECEIVE, Verb.ACK})
 BY = Principal("shop")
 NATIVE = Path(__file__).parents[4] / "native" / "src"
 
@@ -69,9 +69,12 @@ class Stage:
     def put(self, record: QueueRecord | None, name: str = "q") -> None:
         self.catalog.put("queue", name, record, 0)
 
-    def route(self, tag: str | None = None, lane: int = 1, by: Principal = BY) -> bool:
+    def whys(self, tag: str | None = None, lane: int = 1, by: Principal = BY) -> dict[Verb, str]:
         queue = self.catalog.queues["q"]
-        return self.plane.route(by, queue, queue.tag(tag), lane, ALL, some=1, most_bytes=1000, bounds=())
+        return self.plane.route(by, queue, queue.tag(tag), lane, {}, some=1, most_bytes=1000, bounds=())
+
+    def route(self, tag: str | None = None, lane: int = 1, by: Principal = BY) -> bool:
+        return len(self.whys(tag, lane, by)) < len(VERBS)
 
 
 TAGS = [TagRecord(1, DEFAULT_TAG, 0, 0, [0, 0]), TagRecord(2, "red", 0, 0, [0, 0], filter=Filter([Condition("color")]))]
@@ -89,26 +92,32 @@ def test_the_first_request_opens_a_queue_and_the_others_have_routes(stage: Stage
 
 
 @pytest.mark.parametrize(
-    "changes",
-    [{"fifo": True}, {"priority": True}, {"on_exhausted": "park", "max_receive_count": 3}, {"retention_from": "send"}, {"partitions": 600}],
+    ("why", "changes"),
+    [
+        ("fifo", {"fifo": True}),
+        ("priority", {"priority": True}),
+        ("on_exhausted", {"on_exhausted": "park", "max_receive_count": 3}),
+        ("retention_from", {"retention_from": "send"}),
+        ("partitions", {"partitions": 600}),
+    ],
 )
-def test_what_is_not_plain_is_not_opened(stage: Stage, changes: dict[str, Any]) -> None:
+def test_what_is_not_plain_is_not_opened(stage: Stage, why: str, changes: dict[str, Any]) -> None:
     tags = [msgspec.structs.replace(TAGS[0], start_offsets=[0] * changes.get("partitions", 2))]
     stage.put(msgspec.structs.replace(RECORD, tags=tags, **changes))
-    assert not stage.route()
+    assert stage.whys() == dict.fromkeys(VERBS.values(), why)
     assert stage.library.kinds() == []
 
 
 def test_verbs_that_need_more_than_the_scripts_are_not_allowed(stage: Stage) -> None:
-    cases: list[tuple[dict[str, Any], int]] = [
-        ({}, lib.MAY_SEND | lib.MAY_SEND_ATTRIBUTES | lib.MAY_RECEIVE | lib.MAY_ACK),
-        ({"tags": TAGS, "next_tag_id": 3}, lib.MAY_SEND | lib.MAY_RECEIVE | lib.MAY_ACK),
-        ({"durable_acks": True}, lib.MAY_SEND | lib.MAY_SEND_ATTRIBUTES | lib.MAY_RECEIVE),
-        ({"delay_ms": 5}, lib.MAY_RECEIVE | lib.MAY_ACK),
+    cases: list[tuple[dict[str, Any], int, dict[Verb, str]]] = [
+        ({}, lib.MAY_SEND | lib.MAY_SEND_ATTRIBUTES | lib.MAY_RECEIVE | lib.MAY_ACK, {}),
+        ({"tags": TAGS, "next_tag_id": 3}, lib.MAY_SEND | lib.MAY_RECEIVE | lib.MAY_ACK, {}),
+        ({"durable_acks": True}, lib.MAY_SEND | lib.MAY_SEND_ATTRIBUTES | lib.MAY_RECEIVE, {Verb.ACK: "durable_acks"}),
+        ({"delay_ms": 5}, lib.MAY_RECEIVE | lib.MAY_ACK, {Verb.SEND: "delay"}),
     ]
-    for changes, may in cases:
+    for changes, may, whys in cases:
         stage.put(msgspec.structs.replace(RECORD, **changes))
-        assert stage.route()
+        assert stage.whys() == whys
         assert [told[3] for what, told in stage.library.told if what == lib.ROUTE] == [may]
         stage.library.kinds()
 
@@ -127,7 +136,7 @@ def test_a_queue_is_closed_while_somebody_changes_it(stage: Stage) -> None:
     stage.route()
     stage.catalog.held("q", True)
     assert stage.library.kinds() == [lib.OPEN, lib.ROUTE, lib.CLOSE]
-    assert not stage.route()
+    assert stage.whys() == dict.fromkeys(VERBS.values(), "changed")
     stage.catalog.held("q", False)
     assert stage.route()
 
@@ -189,7 +198,7 @@ def test_off_it_is_told_nothing() -> None:
     assert (plane.is_on, plane.state, library.started) == (False, "off: LEASEWAY_PLANE=off", [])
 
 
-def test_it_says_whether_it_is_on_and_why_not(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_it_says_whether_it_is_on_and_why_not(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(told: list[Any]) -> None:
         raise OSError("unsupported: sasl.mechanism=GSSAPI")
 
@@ -206,7 +215,7 @@ def test_it_says_whether_it_is_on_and_why_not(stage: Stage, monkeypatch: pytest.
     assert stage.plane.state == "on"
     stage.plane.link.greeted(2, Server("ab" * 20, is_replica=True))
     assert stage.plane.state == nowhere
-    stage.plane.stop()
+    await stage.plane.stop()
     assert stage.plane.state == "off: the worker stops"
 
 

@@ -1,0 +1,67 @@
+"""Why the plane does not serve a request, in a word for the metrics; `tests/docs/metrics.py` says
+what each means.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from engine.plane.library import MAY_ACK, MAY_RECEIVE, MAY_SEND
+from engine.rules.queue import Queue
+from schemas.vocabulary import Verb
+
+# What the library says, in the order of native/src/plane/whys.rs.
+OF_LIBRARY: Final = (
+    *(
+        "off",
+        "verb",
+        "head",
+        "fields",
+        "key",
+        "lane",
+        "size",
+        "attributes",
+        "busy",
+        "redis",
+        "changed",
+        "bodies",
+        "empty",
+        "handle",
+        "kafka",
+    ),
+)
+# That one says that Python does not let the plane serve it: which of these it is, Python knows.
+LANE: Final = OF_LIBRARY.index("lane")
+OFF, NEW, CHANGED = "off", "new", "changed"
+REFUSED, QUOTA, KEY_ENDS, FAILED = "refused", "quota", "key_ends", "failed"
+FIFO, PRIORITY, ON_EXHAUSTED, RETENTION_FROM, PARTITIONS = "fifo", "priority", "on_exhausted", "retention_from", "partitions"
+DELAY, DURABLE_ACKS = "delay", "durable_acks"
+WHYS: Final = (
+    *(why for why in OF_LIBRARY if why != "lane"),
+    *(NEW, REFUSED, QUOTA, KEY_ENDS, FAILED, FIFO, PRIORITY, ON_EXHAUSTED, RETENTION_FROM, PARTITIONS, DELAY, DURABLE_ACKS),
+)
+# The verbs that the plane may serve, by their bits.
+VERBS: Final = {MAY_SEND: Verb.SEND, MAY_RECEIVE: Verb.RECEIVE, MAY_ACK: Verb.ACK}
+# Calls of more units and tags are not kept for a queue.
+MOST_CALLS: Final = 512
+
+
+def of_all(why: str) -> dict[Verb, str]:
+    """Returns that the plane serves none of the verbs."""
+    return dict.fromkeys(VERBS.values(), why)
+
+
+def of_queue(queue: Queue) -> dict[Verb, str]:
+    """Returns which verbs of a queue the plane can't serve by its scripts alone."""
+    record = queue.record
+    features = {
+        FIFO: record.fifo,
+        PRIORITY: record.priority,
+        ON_EXHAUSTED: record.on_exhausted,
+        RETENTION_FROM: queue.expires_from_send,
+        PARTITIONS: record.partitions * len(queue.tags) > MOST_CALLS,
+    }
+    for why, has_it in features.items():
+        if has_it:
+            return of_all(why)
+    return {**({Verb.SEND: DELAY} if record.delay_ms else {}), **({Verb.ACK: DURABLE_ACKS} if record.durable_acks else {})}

@@ -1,0 +1,59 @@
+"""Why the plane does not serve a queue, and the words for it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from engine.plane.whys import LANE, MOST_CALLS, OF_LIBRARY, VERBS, WHYS, of_queue
+from schemas.records import TagRecord
+from schemas.vocabulary import Verb
+from tests.unit.engine.plane.conftest import RECORD, Known
+
+NATIVE = Path(__file__).parents[4] / "native" / "src"
+
+
+def whys_of(**changes: Any) -> dict[Verb, str]:
+    partitions = changes.get("partitions", RECORD.partitions)
+    tags = [TagRecord(tag.id, tag.name, 1, 0, [0] * partitions) for tag in RECORD.tags]
+    known = Known()
+    known.put("queue", "orders", msgspec.structs.replace(RECORD, tags=tags, **changes), 0)
+    return of_queue(known.queues["orders"])
+
+
+def test_a_queue_without_features_is_served() -> None:
+    assert whys_of() == {}
+    assert whys_of(partitions=MOST_CALLS) == {}
+
+
+@pytest.mark.parametrize(
+    ("why", "changes"),
+    [
+        ("fifo", {"fifo": True}),
+        ("priority", {"priority": True}),
+        ("on_exhausted", {"on_exhausted": "park"}),
+        ("retention_from", {"retention_from": "send"}),
+        ("partitions", {"partitions": MOST_CALLS + 1}),
+        ("fifo", {"fifo": True, "delay_ms": 5}),
+    ],
+)
+def test_a_feature_keeps_all_verbs_from_the_plane(why: str, changes: dict[str, Any]) -> None:
+    assert whys_of(**changes) == dict.fromkeys(VERBS.values(), why)
+
+
+def test_a_delay_keeps_sends_and_durable_acks_keep_acks() -> None:
+    assert whys_of(delay_ms=5) == {Verb.SEND: "delay"}
+    assert whys_of(durable_acks=True) == {Verb.ACK: "durable_acks"}
+    assert whys_of(delay_ms=5, durable_acks=True) == {Verb.SEND: "delay", Verb.ACK: "durable_acks"}
+
+
+def test_both_languages_have_the_same_words() -> None:
+    enum = re.search(r"pub enum Why \{(.*?)\n\}", (NATIVE / "plane" / "whys.rs").read_text(), re.DOTALL)
+    assert enum is not None
+    assert tuple(name.lower() for name in re.findall(r"^    (\w+),$", enum[1], re.MULTILINE)) == OF_LIBRARY
+    assert OF_LIBRARY[LANE] == "lane" and "lane" not in WHYS
+    assert len(WHYS) == len(set(WHYS))
