@@ -120,6 +120,8 @@ def _say(run: Run) -> None:
     said = f"{run.rate:,.0f} msg/s, CPU us: {cpu}, generator {run.generator_us:.0f}; lost {run.lost}, doubled {run.doubled}"
     if run.cell.endswith("/s"):
         said += f"; ms: {', '.join(f'{name} {time:.1f}' for name, time in run.times.items())}"
+    if run.by_plane is not None:
+        said += f"; by the plane {run.by_plane:.1%}"
     said += f"; foreign {run.foreign:.1%}, loop {run.loop:.2f} ms"
     print(f"round {run.round + 1}: {run.cell}: {run.side}: {run.verdict and run.verdict + ': '}{said}", flush=True)
 

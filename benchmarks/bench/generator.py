@@ -10,6 +10,7 @@ import subprocess
 import tempfile
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -48,7 +49,7 @@ class Generator:
 
     def _once(self, server: Server, cell: Cell, turn: int, seconds: float) -> Run:
         server.trouble()
-        before = loop_ms()
+        before, ways = loop_ms(), server.ways()
         with tempfile.TemporaryDirectory() as folder:
             out = Path(folder) / "report.json"
             command = [*server.generator, *_options(server, cell, seconds), "-json", str(out)]
@@ -57,7 +58,8 @@ class Generator:
         loops = (before, loop_ms())
         if not report or used is None:
             return Run(server.name, cell.name, turn, loops=loops, fault=f"no report (status {status}): {said.strip()[-200:]}")
-        return _run(server, cell, turn, report, used, loops, server.trouble())
+        found = _run(server, cell, turn, report, used, loops, server.trouble())
+        return replace(found, by_plane=server.ways().share_since(ways))
 
     def _timed(self, server: Server, command: Sequence[str]) -> tuple[Mark | None, int, str]:
         """Returns what was used between its two words, the status, and its last words."""

@@ -14,7 +14,8 @@ from benchmarks.bench.plan import MOST_DRIFT, MOST_FOREIGN, SLOW
 @dataclass(frozen=True)
 class Run:
     """One side in one cell in one round. `cpu_us`, `threads_us`: CPU us for a message, by process,
-    and of the worker by thread; `times`: end to end, ms; `loops`: ms of the loop before and after.
+    and of the worker by thread; `times`: end to end, ms; `loops`: ms of the loop before and after;
+    `by_plane`: the share of its requests that the plane of Leaseway has served, None = nobody says.
     """
 
     side: str
@@ -31,6 +32,7 @@ class Run:
     generator_us: float = 0.0
     times: Mapping[str, float] = field(default_factory=dict)
     peak_mib: float = 0.0
+    by_plane: float | None = None
 
     @property
     def verdict(self) -> str:

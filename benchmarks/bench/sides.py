@@ -12,10 +12,12 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from benchmarks.bench.fetch import Absent, load_generator
 from benchmarks.bench.plan import PLAIN, Cell
+from benchmarks.bench.ways import Ways, ways_of
 from tests.certificates import Certificates
 from tests.services import Up
 
@@ -28,7 +30,7 @@ class Server:
     """A running side. `generator`: the command that loads it; `api`: how it is spoken to, "" = as
     the cell says; `pids`: name -> process, all that it costs; `trouble`: what its log says since
     the last call, "" = nothing; `key`: id and secret with which requests are signed, None = they
-    only look signed.
+    only look signed; `ways`: who has served its requests so far.
     """
 
     name: str
@@ -38,6 +40,7 @@ class Server:
     api: str = ""
     trouble: Callable[[], str] = lambda: ""
     key: tuple[str, str] | None = None
+    ways: Callable[[], Ways] = Ways
 
 
 Start = Callable[[Path], contextlib.AbstractContextManager[Server]]
@@ -71,7 +74,9 @@ def leaseway(
             pids += [("worker", one["pid"]) for one in run["facades"]]
             guarded = variables.get("LEASEWAY_AUTH") == "required"
             key = ("admin", (up.data / "admin_secret").read_text().strip()) if guarded else None
-            yield Server(name, run["endpoint"], tuple(pids), (str(load_generator()),), key=key)
+            # Of several workers one answers, and not always the same.
+            ways = partial(ways_of, run["endpoint"]) if workers == 1 else Ways
+            yield Server(name, run["endpoint"], tuple(pids), (str(load_generator()),), key=key, ways=ways)
         finally:
             up.close()
 
