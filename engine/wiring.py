@@ -350,12 +350,13 @@ class Parts:
     def counts(self) -> dict[str, float]:
         """Counters of this process."""
         base, units = self.base, self.units
+        waiting, most = units.plane_news.plane.waiting()
         return {
             **base.counters.values,
             "redis_scripts_total": base.store.calls,
             "transactions_open": self.transactions.book.open_count,
-            "long_polls_waiting": units.wait_lists.waiting,
-            "long_polls_waiting_of_one": units.wait_lists.most_waiting,
+            "long_polls_waiting": units.wait_lists.waiting + waiting,
+            "long_polls_waiting_of_one": max(units.wait_lists.most_waiting, most),
             "quota_refusals_total": self.administration.quotas.refused + units.wait_lists.refused,
             "units_owned": len(units.owner.owned),
             "queues": len(base.catalog.queues),

@@ -19,7 +19,7 @@ SUSPECT, USED, UNLOADED, AHEAD, VISIBLE = range(9, 14)
 # Why a request FAILED that was begun: nobody knows what Redis has done, Kafka has not got it, or
 # may have it.
 STATE, NOT_STORED, MAY_BE_STORED = range(3)
-COUNTS, WAITING, RETURNING, WHYS = range(4)
+COUNTS, WAITING, RETURNING, WHYS, WAITS = range(5)
 # What is RETURNING is looked for so often while somebody waits for it.
 LOOK_S: Final = 0.001
 # Numbers of verbs; native/src/requests.rs has the same.

@@ -364,6 +364,13 @@ class Plane:
             self._asked_at, self._waiting = monotonic(), frozenset(self._library.ask(lib.WAITING))
         return number in self._waiting
 
+    def waiting(self) -> tuple[int, int]:
+        """Returns how many receives wait here, and how many of the caller who has the most."""
+        if self._library is None or not self.is_on:
+            return 0, 0
+        every, most = self._library.ask(lib.WAITS) or (0, 0)
+        return every, most
+
     def rest(self, opened: Opened) -> None:
         """The plane has closed a queue by itself."""
         self._rests[opened.queue.incarnation] = monotonic() + REST_S

@@ -96,6 +96,7 @@ class Requests(Collector):
         self.verbs: dict[str, _Verb] = {}
         self.in_progress = 0
         self.ways: dict[str, int] = {}  # by why they went to Python; empty = the plane served them
+        self.waiting_in_plane = 0
 
     def describe(self) -> list[Metric]:
         """Nothing, as `EngineCounts`."""
@@ -118,7 +119,8 @@ class Requests(Collector):
         for why, number in self.ways.items():
             ways.add_metric(["python" if why else "plane", why], number)
         yield ways
-        yield GaugeMetricFamily("leaseway_receives_in_progress", "Receives being served: nearly all are waiting.", value=self.in_progress)
+        in_progress = self.in_progress + self.waiting_in_plane
+        yield GaugeMetricFamily("leaseway_receives_in_progress", "Receives being served: nearly all are waiting.", value=in_progress)
 
 
 class Metrics:
@@ -169,6 +171,10 @@ class Metrics:
         """
         ways = self._requests.ways
         ways[why] = ways.get(why, 0) + requests
+
+    def note_waiting(self, receives: int) -> None:
+        """So many receives wait in the plane."""
+        self._requests.waiting_in_plane = receives
 
     def receive_begins(self) -> None:
         """A receive is in progress; pair with `receive_ends`."""

@@ -118,6 +118,10 @@ class Lanes(ABC):
         self._metrics.observe_many(self.names[verb], _OK, requests, seconds, between)
         self._metrics.count_way("", requests)
 
+    def note_waiting(self, receives: int) -> None:
+        """See `Metrics.note_waiting`."""
+        self._metrics.note_waiting(receives)
+
 
 def _error(fault: int, text: str, queue: str) -> EngineError:
     if fault == STATE:
@@ -194,6 +198,7 @@ class AllLanes:
             self._metrics.count_way(self._why(lane, bit) if why == whys.LANE else whys.OF_LIBRARY[why], count)
         if self._engine.plane.is_on:
             self._engine.plane_news.collect(self._library, lambda verb, *counts: self._of[verb].observe(verb, *counts))
+            self._named.note_waiting(self._engine.plane.waiting()[0])
             for lanes in self._all:
                 if lanes.unrouted:
                     self._engine.plane.retell(lanes.unrouted)

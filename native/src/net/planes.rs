@@ -350,7 +350,8 @@ impl Front {
         match what {
             0 => plane.take_counts(packer),
             1 => plane.waiting(packer),
-            _ => plane.returning(packer),
+            2 => plane.returning(packer),
+            _ => plane.waits.tell(packer),
         }
     }
 }

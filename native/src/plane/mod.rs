@@ -170,7 +170,7 @@ pub struct Plane<C: Caller> {
     queues: HashMap<u64, Queue>,
     under_way: HashMap<u64, UnderWay>,
     acks: HashMap<u64, Acking>,
-    waits: Waits,
+    pub waits: Waits,
     counts: Counts,
     /// Tags at which something may be to do, and those with a time at which there is.
     dirty: BTreeSet<(u64, u16)>,

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use super::routes::Bound;
 use super::tag::Waiter;
+use crate::pack::Packer;
 
 #[derive(Debug, Default)]
 pub struct Waits {
@@ -28,6 +29,13 @@ impl Waits {
             *self.of.entry(whose.clone()).or_default() += 1;
         }
         true
+    }
+
+    /// Tells how many wait in all, and how many of whoever has the most.
+    pub fn tell(&self, packer: &mut Packer) {
+        packer.array(2);
+        packer.uint(self.all as u64);
+        packer.uint(self.of.values().max().map_or(0, |most| *most as u64));
     }
 
     /// A receive waits no more, if it did.

@@ -121,7 +121,9 @@ def delivery(chance: random.Random, number: int) -> Delivery:
     content = text(chance, [*PARTS, "\x01", "\uffff"]).encode() if is_text else chance.randbytes(chance.randrange(20))
     if chance.random() < 0.3:
         is_text, content = False, text(chance).encode()
-    message = Message(content, stored(chance), sender=chance.choice(["shop", 'o"\\é']), body_is_text=is_text)
+    message = Message(
+        content, stored(chance), sender=chance.choice(["shop", 'o"\\é']), body_is_text=is_text, priority=chance.choice([8, 8, 1, 16])
+    )
     sent_ms, first_ms, until_ms = (chance.randrange(1 << 45) for _ in range(3))
     count, partition, offset = chance.choice([1, 2, 1000]), chance.randrange(64), chance.randrange(1 << 40)
     return Delivery(f"{number:036}", f"{number:052}", message, sent_ms, count, first_ms, until_ms, partition, offset)

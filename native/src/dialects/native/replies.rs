@@ -41,9 +41,13 @@ fn message(json: &mut Vec<u8>, one: &Delivery) {
     let _ = write!(
         json,
         "}},\"sent_at_ms\":{},\"receive_count\":{},\"first_received_at_ms\":{},\"next_visible_at_ms\":{},\
-         \"partition\":{},\"offset\":{},\"sender\":\"",
+         \"partition\":{},\"offset\":{}",
         one.message.sent_at_ms, one.count, one.first_ms, one.leased_until_ms, one.partition, one.offset
     );
+    if let Some(priority) = one.message.parts.priority {
+        let _ = write!(json, ",\"priority\":{priority}");
+    }
+    json.extend_from_slice(b",\"sender\":\"");
     quote::text(json, one.message.sender());
     json.extend_from_slice(b"\"}");
 }

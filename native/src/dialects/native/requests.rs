@@ -9,7 +9,7 @@ use crate::requests::{number, some_text, Entry, Request, Verb};
 
 /// Handles of an ack of the native API.
 const MOST_NATIVE: usize = 100;
-/// Messages of a send of the native API: what sends more gains nothing here (docs/decisions/0033).
+/// Messages of a send of the native API: what sends more gains nothing here.
 const MOST_SENT: usize = 32;
 const HANDLE_BYTES: usize = 1024;
 

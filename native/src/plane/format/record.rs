@@ -64,6 +64,8 @@ pub struct Parts {
     /// How many there are, and where; see `attributes`.
     pub attributes: (usize, Range<usize>),
     pub sender: Range<usize>,
+    /// None = that of who says none.
+    pub priority: Option<i64>,
 }
 
 /// What a record says.
@@ -130,7 +132,7 @@ impl Records {
         out.extend_from_slice(&[NONE, NONE]); // no group, no deduplication id
         long(out, self.priority);
         out.push(u8::from(message.is_text));
-        Parts { body, is_text: message.is_text, attributes, sender }
+        Parts { body, is_text: message.is_text, attributes, sender, priority: None }
     }
 
     /// Reads a record that `write` could have made, of any priority.
@@ -163,7 +165,9 @@ impl Records {
         if !cursor.is_at_end() || is_text && std::str::from_utf8(&record[body.clone()]).is_err() {
             return None;
         }
-        Some(Found { parts: Parts { body, is_text, attributes, sender }, delay_ms, lease_ms, mark, priority })
+        let own = Some(priority).filter(|own| *own != self.priority);
+        let parts = Parts { body, is_text, attributes, sender, priority: own };
+        Some(Found { parts, delay_ms, lease_ms, mark, priority })
     }
 }
 
