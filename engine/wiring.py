@@ -29,8 +29,9 @@ from engine.move.parking import Parking
 from engine.move.progress import Progress
 from engine.move.redrive import Tasks
 from engine.move.task_runner import TaskRunner
+from engine.plane.drains import Drains
 from engine.plane.news import PlaneNews
-from engine.plane.parts import join_plane, wire_plane
+from engine.plane.parts import join_drains, join_plane, wire_plane
 from engine.queues.alarms import AlarmMonitor
 from engine.queues.callers.access import Access
 from engine.queues.callers.audit import Audit
@@ -109,6 +110,7 @@ class Base:
     counters: Counters
     alarms: Alarms
     meters: Meters
+    drains: Drains
     journal: Journal
     snapshots: Snapshots
     lives: RedisLives
@@ -129,12 +131,12 @@ def wire_base(settings: EngineSettings, candidates: Candidates | None = None) ->
     catalog = Catalog(settings, log, connection, queue_gone, counters, alarms, candidates=candidates)
     uses = KeyUses(LastUses(connection, settings.topic_prefix))
     access = Access(settings, catalog, uses, Guesses(counters))
-    journal = Journal(log, store, catalog, counters)
+    journal = Journal(log, store, catalog, counters, drains := Drains(settings.topic_prefix, log.clock.note))
     snapshots = Snapshots(settings.topic_prefix, log, connection, catalog, counters, alarms)
     lives = RedisLives(log, connection, catalog, alarms)
     rebuilder = Rebuilder(worker, log, lives, store, catalog, journal, snapshots, counters, rebuilt)
     return Base(
-        worker, log, connection, clock, store, catalog, access, uses, Targets(catalog, access), counters, alarms, Meters(), journal,
+        worker, log, connection, clock, store, catalog, access, uses, Targets(catalog, access), counters, alarms, Meters(), drains, journal,
         snapshots, lives, rebuilder, queue_gone, rebuilt,
     )  # fmt: skip
 
@@ -183,6 +185,7 @@ def _wire_units(settings: EngineSettings, base: Base) -> Units:
     receivable, suspect = Signal[[str, int, int]](), Signal[[Queue]]()
     bounds = Bounds(settings.window_messages, settings.window_bytes)
     news = wire_plane(settings, base.worker, base.connection, catalog, base.targets, store.name, lambda: bodies.is_only_worker, base.meters)
+    join_drains(news, base.drains)
     plane = news.plane
     activity, wait_lists = Activity(), WaitLists(plane.waits)
     catalog.rights_changed.connect(wait_lists.ask_again)

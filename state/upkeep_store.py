@@ -22,6 +22,7 @@ import msgspec
 from schemas.records import OpenDelivery
 from schemas.vocabulary import PARKED_MS
 from state.keys import Unit, UnitKeys, wake_channel, wake_up
+from state.redis.calls import drain_call
 from state.redis.connection import Connection
 from state.redis.script_caller import ScriptCaller
 from state.redis.wire import Argument
@@ -157,8 +158,7 @@ class UpkeepStore(ScriptCaller):
         """Drops entries up to `done_seq` (the journal has them) and returns the next ones. Raises
         Fenced.
         """
-        keys = self._unit(unit)
-        _, packed = await self._run("drain", (keys.meta, keys.outbox), (epoch, done_seq, max))
+        _, packed = await self._run("drain", *drain_call(self._unit(unit), epoch=epoch, done_seq=done_seq, most=max))
         return [_entry(data) for data in packed]
 
     async def open(

@@ -8,14 +8,19 @@ from __future__ import annotations
 
 import asyncio
 import zlib
+from typing import Final
 
 from engine.catalog.catalog import Catalog
+from engine.errors import LogUnavailable
+from engine.journal.drainer import Drainer, DrainRequest, DrainResult
 from engine.log import Log
+from engine.runtime.clock import elapsed_s
 from engine.runtime.counters import Counters
-from engine.runtime.failpoints import reached
+from engine.runtime.failpoints import is_armed, reached
 from schemas.records import JournalEntry, JournalRecord
 from schemas.wire import encode
 from state.background import Background
+from state.errors import Fenced
 from state.keys import Unit
 from state.replies import Entry
 from state.store import Store
@@ -27,13 +32,18 @@ REBUILD_LEASE_MS = 10_000
 DRAIN_ENTRIES = 500
 # Entries of one journal record hold at most so many offsets together, so that a record stays small.
 DRAIN_OFFSETS = 50_000
+# A drainer does so many appends at a call, so that what it has done is counted meanwhile.
+ROUNDS: Final = 100
+# After a failed append of the drainer, its owner drains an outbox by itself for so long.
+PAUSE_S: Final = 30.0
 
 
 class Journal:
     """The journal topic: each unit has its entries in one partition, in the order of their seqs."""
 
-    def __init__(self, log: Log, store: Store, catalog: Catalog, counters: Counters) -> None:
+    def __init__(self, log: Log, store: Store, catalog: Catalog, counters: Counters, drainer: Drainer) -> None:
         self.store = store
+        self.drainer = drainer
         self._log = log
         self._catalog = catalog
         self._counters = counters
@@ -47,7 +57,16 @@ class Journal:
         """Appends one record. Raises LogUnavailable: the outcome is unknown."""
         value = encode(JournalRecord(queue, unit.incarnation, unit.partition, entries))
         await self._log.append(self._catalog.journal_topic, self.partition_of(unit), value, key=journal_key(unit))
-        self._counters.count("journal_entries_total", len(entries))
+        self.count(len(entries))
+
+    def count(self, entries: int) -> None:
+        """Counts entries that the journal has got."""
+        self._counters.count("journal_entries_total", entries)
+
+    def request(self, queue: str, unit: Unit, epoch: int, done_seq: int, rounds: int, moved: int) -> DrainRequest:
+        """Returns what a drainer needs to know for a drain of a unit."""
+        topic, place = self._catalog.journal_topic, self.partition_of(unit)
+        return DrainRequest(queue, unit, epoch, topic, place, journal_key(unit), done_seq, DRAIN_ENTRIES, rounds, moved)
 
 
 def journal_key(unit: Unit) -> bytes:
@@ -67,6 +86,7 @@ class Outbox:
         # at the last look.
         self.waiting_since_ms = 0
         self._done_seq = 0
+        self._paused_until = 0.0
         self._draining = asyncio.Lock()
         self._next: asyncio.Task[int] | None = None
 
@@ -88,21 +108,61 @@ class Outbox:
         async with self._draining:
             if self._next is asyncio.current_task():
                 self._next = None
-            moved = 0
+            moved, may_ask = 0, elapsed_s() >= self._paused_until
             while True:
-                entries = await self._journal.store.drain(self._unit, self._epoch, done_seq=self._done_seq, max=DRAIN_ENTRIES)
-                self._done_seq = 0
-                self.waiting_since_ms = entries[0].at_ms if entries else 0
-                if not entries or (moved > 0 and len(entries) < DRAIN_ENTRIES):
+                result = await self._drain_by_drainer(moved) if may_ask else None
+                may_ask = result is not None and not result.is_passed
+                result = result or await self._drain_once(moved)
+                moved += result.moved
+                if not result.has_more:
                     return moved
-                reached("drain.before_append")
-                for piece in _pieces(entries):
-                    rows = [JournalEntry(e.seq, e.at_ms, e.kind, e.tag, e.offsets, e.times, e.reason) for e in piece]
-                    await self._journal.append(self._queue, self._unit, rows)
-                    reached("drain.appended")
-                moved += len(entries)
-                self._done_seq = entries[-1].seq
-                reached("drain.before_done")
+
+    async def _drain_once(self, moved: int) -> DrainResult:
+        """Moves what one call shows; `moved` entries went before. Raises as `drain`."""
+        entries = await self._journal.store.drain(self._unit, self._epoch, done_seq=self._done_seq, max=DRAIN_ENTRIES)
+        self._done_seq = 0
+        self.waiting_since_ms = entries[0].at_ms if entries else 0
+        if not entries or (moved > 0 and len(entries) < DRAIN_ENTRIES):
+            return DrainResult(0, has_more=False)
+        reached("drain.before_append")
+        for piece in _pieces(entries):
+            rows = [JournalEntry(e.seq, e.at_ms, e.kind, e.tag, e.offsets, e.times, e.reason) for e in piece]
+            await self._journal.append(self._queue, self._unit, rows)
+            reached("drain.appended")
+        self._done_seq = entries[-1].seq
+        reached("drain.before_done")
+        return DrainResult(len(entries), has_more=True)
+
+    async def _drain_by_drainer(self, moved: int) -> DrainResult | None:
+        """Has the drainer move what there is; None = it can't now. Raises as `drain`."""
+        if not is_armed("drain."):
+            return await self._ask(moved, ROUNDS)
+        result = await self._ask(moved, 0)
+        if result is not None and result.has_more and not result.is_passed:
+            reached("drain.before_append")
+            result = await self._ask(moved, 1)
+            reached("drain.appended")
+            reached("drain.before_done")
+        return result
+
+    async def _ask(self, moved: int, rounds: int) -> DrainResult | None:
+        journal = self._journal
+        begun = journal.drainer.drain(journal.request(self._queue, self._unit, self._epoch, self._done_seq, rounds, moved))
+        if begun is None:
+            return None
+        # Until the answer tells, the oldest entry is taken to be as old as the question.
+        known_ms = self.waiting_since_ms
+        self.waiting_since_ms = known_ms or journal.store.now_ms()
+        result = await begun
+        self._done_seq, self.waiting_since_ms = result.done_seq, known_ms if result.is_passed else result.since_ms
+        if result.moved:
+            journal.count(result.moved)
+        if result.is_fenced:
+            raise Fenced("drain")
+        if result.error:
+            self._paused_until = elapsed_s() + PAUSE_S
+            raise LogUnavailable(result.error)
+        return result
 
 
 def _pieces(entries: list[Entry]) -> list[list[Entry]]:

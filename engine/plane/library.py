@@ -12,13 +12,16 @@ from typing import Any, Final, Protocol
 # deadline began then. Of the task that serves the request.
 WAITED_S: Final[ContextVar[float]] = ContextVar("waited_s", default=0.0)
 # What the plane is told; native/src/net/planes.rs has the same, and a test compares them.
-CLOCK, OPEN, ROUTE, CLOSE, WOKEN, ADMIT, SHUT, EMPTY, STOP, WATCH, LEAVE, RETELL = range(12)
+CLOCK, OPEN, ROUTE, CLOSE, WOKEN, ADMIT, SHUT, EMPTY, STOP, WATCH, LEAVE, RETELL, DRAIN = range(13)
 # What it tells.
 GREETED, LOST, SEEN, REFRESH, RETURNED, RETURN, CLOSED, DYING, FAILED = range(9)
-SUSPECT, USED, UNLOADED, AHEAD, VISIBLE = range(9, 14)
+SUSPECT, USED, UNLOADED, AHEAD, VISIBLE, DRAINED = range(9, 15)
 # Why a request FAILED that was begun: nobody knows what Redis has done, Kafka has not got it, or
 # may have it.
 STATE, NOT_STORED, MAY_BE_STORED = range(3)
+# How a drain has ended: it went as far as it should; another owns the unit; the journal may lack
+# what was appended last; Python is to go on.
+DONE, FENCED, NOT_APPENDED, PASSED = range(4)
 COUNTS, WAITING, RETURNING, WHYS, WAITS = range(5)
 # What is RETURNING is looked for so often while somebody waits for it.
 LOOK_S: Final = 0.001

@@ -33,7 +33,8 @@ class PlaneNews:
     (tag, partition, rows) that were given back, and of how many it was too late for, `unreturned`
     of those that are to be. Of sends: `used` tells where there are some, `visible` what may be
     receivable, `unloaded` that the window has not got what Kafka has, `ahead` that it is beyond
-    what was just stored, `suspect` that a topic may be gone.
+    what was just stored, `suspect` that a topic may be gone. `drained` tells how a drain has ended,
+    by its number.
     """
 
     def __init__(self, plane: Plane, meters: Meters) -> None:
@@ -42,6 +43,7 @@ class PlaneNews:
         self.seen: Signal[[Queue, int, Received]] = Signal()
         self.wanting: Signal[[Queue]] = Signal()
         self.dying: Signal[[Queue, TagRecord, int, Sequence[Dying]]] = Signal()
+        self.drained: Signal[[int, Sequence[Any]]] = Signal()
         self.suspect: Signal[[Queue]] = Signal()
         self.used: Signal[[Queue, int]] = Signal()
         self.unloaded: Signal[[]] = Signal()
@@ -58,6 +60,8 @@ class PlaneNews:
         elif kind == lib.LOST:
             logger.warning("action=plane part=redis error=%s", rest[0])
             self.plane.link.greeted(0, Server(""))
+        elif kind == lib.DRAINED:
+            self.drained(first, rest)
         elif (opened := self.plane.opened(first)) is not None:
             self._take_of_queue(kind, opened, rest)
 

@@ -9,6 +9,7 @@ from functools import partial
 from engine.catalog.catalog import Catalog
 from engine.loading.owner import UnitOwner
 from engine.log.client.plane_options import plane_options
+from engine.plane.drains import Drains
 from engine.plane.news import PlaneNews
 from engine.plane.plane import Plane
 from engine.receive.returns import Returns
@@ -40,6 +41,13 @@ def wire_plane(
     templates = Templates(settings.topic_prefix, Window(settings.window_messages, settings.window_bytes))
     kafka = partial(plane_options, settings.kafka_bootstrap, f"{worker}-plane", settings.send_timeout_ms, settings.kafka_client())
     return PlaneNews(Plane(settings, connection, catalog, targets, templates, name, is_only_worker, kafka), meters)
+
+
+def join_drains(news: PlaneNews, drains: Drains) -> None:
+    """Has the plane drain outboxes for as long as it is on."""
+    news.plane.started.connect(drains.start)
+    news.plane.stopping.connect(drains.stop)
+    news.drained.connect(drains.ended)
 
 
 def join_plane(

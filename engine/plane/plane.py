@@ -19,6 +19,7 @@ from msgspec import Struct
 
 from engine.catalog.catalog import Catalog
 from engine.errors import EngineError
+from engine.journal.outbox import DRAIN_OFFSETS
 from engine.plane import library as lib
 from engine.plane.library import MAY_SEND, MAY_SEND_ATTRIBUTES, Library, until_back
 from engine.plane.link import Link
@@ -30,6 +31,7 @@ from engine.rules.placement import RUN
 from engine.rules.queue import Queue
 from engine.rules.rights import Targets, WaitBound
 from engine.runtime.clock import now_ms
+from engine.runtime.signals import Signal
 from engine.send.batch import BATCH_BYTES
 from engine.send.sender import BATCH_RECORDS, WAITING_BYTES, WAITING_SENDS
 from engine.settings import EngineSettings
@@ -121,6 +123,8 @@ class Plane:
         self.link = Link(connection)
         self._waiting: frozenset[int] = frozenset()
         self._asked_at = 0.0
+        self.started: Signal[[Library]] = Signal()
+        self.stopping: Signal[[]] = Signal()
         self.why = "the library does not serve HTTP"
         if settings.plane == "off":
             self.why = "LEASEWAY_PLANE=off"
@@ -152,7 +156,7 @@ class Plane:
             LEAST_LEASE_MS, MAX_LONG_POLLS, self._settings.kept_bytes, MAX_RECEIVE_BYTES, BATCH_RECORDS, BATCH_BYTES, RUN,
             self._settings.send_timeout_ms, WAITING_SENDS, WAITING_BYTES,
         ]  # fmt: skip
-        formats = [[_head("message"), DEFAULT_PRIORITY], [_head("journal"), [kind.value for kind in EventKind], 1_000]]
+        formats = [[_head("message"), DEFAULT_PRIORITY], [_head("journal"), [kind.value for kind in EventKind], DRAIN_OFFSETS]]
         service = [self._settings.secret.encode(), formats, limits, list(BOUNDS_US), [round(s * 1_000_000) for s in metrics_s]]
         service += [[text.encode() for text in some] for some in (RESERVED, WORDS)]
         redis = [self._connection.options(), scripts, [CONNECT_MS, REPLY_MS, MOST_BYTES, MOST_REPLY_BYTES, list(BACK_OFF_MS)]]
@@ -164,11 +168,13 @@ class Plane:
             return
         self._library, self.why = library, ""
         self.link.start(library)
+        self.started(library)
 
     async def stop(self) -> None:
         """Ends all waits with nothing, and serves no more. Returns when what was leased is back,
         within STOP_S.
         """
+        self.stopping()
         if self._library is not None:
             self._library.tell(lib.STOP, 0)
             self.close_all()

@@ -139,6 +139,11 @@ def reached(name: str) -> None:
         armed.reach()
 
 
+def is_armed(prefix: str) -> bool:
+    """Whether a failpoint is armed whose name begins so."""
+    return any(name.startswith(prefix) for name in _armed)
+
+
 def parse(text: str) -> list[_Armed]:
     """What a specification asks for. Raises BadFailpoint."""
     found = []

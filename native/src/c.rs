@@ -16,7 +16,7 @@ use crate::pack::{Packer, Unpacker};
 mod probes;
 
 /// Raised when the functions or the batches change.
-const INTERFACE: u32 = 14;
+const INTERFACE: u32 = 15;
 
 /// What tells that the other end has closed its side, which not every system does.
 #[cfg(target_os = "linux")]

@@ -31,6 +31,7 @@ LEASE: Final = Slot(3)
 UNTIL: Final = Slot(6)
 ROWS: Final = Slot(7)
 EARLY: Final = Slot(8)
+DONE_SEQ: Final = Slot(10)
 
 
 def plus_more(ms: int) -> Slot:
@@ -111,6 +112,16 @@ def give_back_call(keys: UnitKeys, prefix: str, unit: Unit, generation: int, tag
     return names, (generation, now, tag, rest_ms, wake_channel(prefix, unit.incarnation), unit.partition)
 
 
+def drain_call(keys: UnitKeys, *, epoch: int, done_seq: Word, most: int) -> Call[Word]:
+    """Returns the call of drain.lua."""
+    return (keys.meta, keys.outbox), (epoch, done_seq, most)
+
+
+def drain_template(prefix: str, unit: Unit, epoch: int, most: int) -> list[tuple[int, bytes]]:
+    """Returns the call of drain.lua as the plane reads it."""
+    return template(drain_call(UnitKeys(prefix, unit), epoch=epoch, done_seq=DONE_SEQ, most=most))
+
+
 def template(call: Call[Argument | Slot], *more: Slot) -> list[tuple[int, bytes]]:
     """Returns a call as the plane reads it, from the number of its keys on."""
     names, arguments = call
@@ -124,7 +135,7 @@ def _piece(word: Argument | Slot) -> tuple[int, bytes]:
 
 
 # The scripts that the plane calls, in the order in which it knows them.
-SCRIPTS: Final = ("receive", "probe", "ack", "give_back", "load")
+SCRIPTS: Final = ("receive", "probe", "ack", "give_back", "load", "drain")
 
 
 class Templates:
@@ -146,7 +157,7 @@ class Templates:
         move_ms: int,
         rest_ms: int,
     ) -> list[list[tuple[int, bytes]]]:
-        """Returns the calls of SCRIPTS but the last for one unit and tag."""
+        """Returns the first four calls of SCRIPTS for one unit and tag."""
         keys, prefix = UnitKeys(self._prefix, unit), self._prefix
         receive = receive_call(
             keys, self._window, generation, tag, now=NOW, most=MOST, lease=LEASE, queue_lease=plus_more(queue_lease_ms),

@@ -22,6 +22,7 @@ TESTED_BY = {
     "facade.stack.data.certificate": "tests/stack/test_tls.py",
     "facade.http.bounds.bounds": "tests/unit/facade/test_lifespan.py",
     "engine.runtime.outcomes": "tests/unit/engine/receive/test_waiters.py",
+    "engine.journal.drainer": "tests/unit/engine/plane/test_drains.py",
     "facade.emq.wire.codec": "tests/unit/emq/test_structs.py",  # each struct by each codec, against the library
     "facade.emq.wire.kinds": "tests/unit/emq/test_structs.py",
     "facade.emq.wire.tjson": "tests/unit/emq/test_structs.py",

@@ -18,6 +18,7 @@ use crate::net::connection::Asked;
 use crate::net::front::{Front, Ready};
 use crate::pack::{NotThere, Packer, Read, Unpacker};
 use crate::plane::clients::{Clients, Delivery, News, Word};
+use crate::plane::drains::Ended;
 use crate::plane::format::record::Records;
 use crate::plane::format::Produced;
 use crate::plane::kafka::{self, Outcome, Producer, Record};
@@ -281,6 +282,7 @@ mod told {
     pub const WATCH: u32 = 9;
     pub const LEAVE: u32 = 10;
     pub const RETELL: u32 = 11;
+    pub const DRAIN: u32 = 12;
 }
 
 impl Front {
@@ -333,6 +335,7 @@ impl Front {
                 self.batch.forget_these(&lanes);
                 Ok(())
             }
+            told::DRAIN => self.with_plane(|plane, _, _| plane.drain(told)).unwrap_or(Err(NotThere)),
             told::STOP => {
                 self.with_plane(|plane, front, _| plane.stop(front));
                 Ok(())
@@ -360,11 +363,13 @@ impl Front {
 struct Kafka<'a>(Option<&'a mut Producer>);
 
 impl Appender for Kafka<'_> {
-    fn append(&mut self, topic: &str, partition: usize, records: &[&[u8]], token: u64, until: Until, now: Instant) {
+    fn append(&mut self, topic: &str, partition: usize, records: &[Produced], token: u64, until: Until, now: Instant) {
         let Some(producer) = &mut self.0 else { return };
-        let records = records.iter().map(|value| {
-            let Produced { key, value, headers } = Produced::message(value);
-            Record { key, value: Some(value), headers, timestamp_ms: now_ms() }
+        let records = records.iter().map(|Produced { key, value, headers }| Record {
+            key: *key,
+            value: Some(value),
+            headers,
+            timestamp_ms: now_ms(),
         });
         producer.append(topic, partition as i32, records, token, until, now);
     }
@@ -491,6 +496,11 @@ fn write_news(packer: &mut Packer, news: &News) {
                 crate::plane::redis::Reply::Int(number) => packer.int(*number),
                 other => packer.binary(other.bytes()),
             });
+        }
+        News::Drained(ended) => {
+            packer.array(1 + Ended::FIELDS);
+            packer.uint(14);
+            ended.write(packer);
         }
         News::Failed { connection, lane, verb, fault, text } => {
             packer.array(6);

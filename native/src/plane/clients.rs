@@ -116,6 +116,8 @@ pub enum News {
         partition: usize,
         cursor: u64,
     },
+    /// A drain has ended.
+    Drained(Box<super::drains::Ended>),
     /// Something is visible since then, for who waits in Python.
     Woken {
         queue: u64,

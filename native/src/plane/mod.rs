@@ -9,6 +9,9 @@ mod acks;
 pub mod clients;
 mod clock;
 mod counts;
+pub mod drains;
+#[cfg(test)]
+mod drains_tests;
 mod receives;
 mod returns;
 pub mod routes;
@@ -33,6 +36,7 @@ use acks::Acking;
 use clients::{Clients, News};
 use clock::Clock;
 use counts::Counts;
+use drains::Drains;
 use redis::{Failure, Reply};
 use routes::Route;
 use sends::{Appender, Outgoing, Sends, Value};
@@ -84,6 +88,7 @@ enum Script {
     Ack,
     GiveBack,
     Load,
+    Drain,
 }
 
 /// What calls scripts: `Redis`, or a test.
@@ -176,6 +181,7 @@ pub struct Plane<C: Caller> {
     dirty: BTreeSet<(u64, u16)>,
     timers: BTreeSet<(Instant, u64, u16)>,
     out: Outgoing,
+    drains: Drains,
     /// Of which no call could be begun.
     unreturned: Vec<(u64, u16, usize, Vec<i64>)>,
     unacked: Vec<((u64, u16), usize, Vec<Row>)>,
@@ -200,6 +206,7 @@ impl<C: Caller> Plane<C> {
             dirty: BTreeSet::new(),
             timers: BTreeSet::new(),
             out: Outgoing::default(),
+            drains: Drains::default(),
             unreturned: Vec::new(),
             unacked: Vec::new(),
             next: 0,
@@ -366,7 +373,9 @@ impl<C: Caller> Plane<C> {
 
     /// An answer of Redis.
     pub fn answered(&mut self, clients: &mut dyn Clients, token: u64, outcome: Result<Reply, Failure>, now: Instant) {
-        let Some(UnderWay { queue, tag, call }) = self.under_way.remove(&token) else { return };
+        let Some(UnderWay { queue, tag, call }) = self.under_way.remove(&token) else {
+            return self.drain_shown(clients, token, &outcome);
+        };
         if let Some(queue) = self.queues.get_mut(&queue) {
             queue.calls -= 1;
         }
@@ -391,6 +400,7 @@ impl<C: Caller> Plane<C> {
     /// Does what can be done now.
     pub fn work(&mut self, clients: &mut dyn Clients, appender: &mut dyn Appender, now: Instant) {
         self.work_sends(clients, appender, now);
+        self.work_drains(clients, appender, now);
         while let Some(first) = self.timers.first().copied().filter(|(at, _, _)| *at <= now) {
             self.timers.remove(&first);
             if let Some(tag) = self.tag(first.1, first.2) {
@@ -406,7 +416,7 @@ impl<C: Caller> Plane<C> {
     }
 
     pub fn is_dirty(&self) -> bool {
-        !self.dirty.is_empty() || self.out.is_dirty()
+        !self.dirty.is_empty() || self.out.is_dirty() || self.drains.is_dirty()
     }
 
     /// When `work` has something to do though nothing is heard.
@@ -463,6 +473,7 @@ impl<C: Caller> Plane<C> {
             Script::Ack => &of.ack,
             Script::GiveBack => &of.give_back,
             Script::Load => &queue.units[partition].load,
+            Script::Drain => return false, // it is of no queue that is served here
         };
         let words = template.fill(
             &mut self.ready,

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::clients::{Clients, Fault, News};
 use super::format::record::{Attribute, Mark, Message, Packed, Parts, Records};
+use super::format::Produced;
 use super::receives::TELL;
 use super::redis::Reply;
 use super::routes::Route;
@@ -32,7 +33,7 @@ const SOON: Duration = Duration::from_secs(1);
 /// Appends records to Kafka: `Producer`, or a test.
 pub trait Appender {
     /// Begins to append records side by side, all or none; `Plane::appended` is told of the token later.
-    fn append(&mut self, topic: &str, partition: usize, records: &[&[u8]], token: u64, until: Until, now: Instant);
+    fn append(&mut self, topic: &str, partition: usize, records: &[Produced], token: u64, until: Until, now: Instant);
 }
 
 /// Of sends that share an append: when the first of them is to have left for Kafka, and when nobody waits
@@ -323,8 +324,8 @@ impl<C: Caller> Plane<C> {
             }
             return;
         };
-        let records: Vec<&[u8]> =
-            sends.iter().flat_map(|one| one.values.iter().map(|value| &value.record[..])).collect();
+        let values = sends.iter().flat_map(|one| &one.values);
+        let records: Vec<Produced> = values.map(|value| Produced::message(&value.record)).collect();
         let partition = queue.sends.place(records.len(), queue.units.len(), limits);
         queue.sends.is_under_way = true;
         let unit = &mut queue.units[partition];
@@ -340,7 +341,9 @@ impl<C: Caller> Plane<C> {
 
     /// Kafka has a batch, or not.
     pub fn appended(&mut self, clients: &mut dyn Clients, token: u64, outcome: Appended, now: Instant) {
-        let Some((number, partition, sends)) = self.out.appending.remove(&token) else { return };
+        let Some((number, partition, sends)) = self.out.appending.remove(&token) else {
+            return self.drain_appended(clients, token, outcome);
+        };
         if let Some(at) = first_late(&sends) {
             self.out.late.remove(&(at, token));
         }

@@ -6,7 +6,7 @@ use std::io::Write as _;
 
 use crate::pack::{NotThere, Read, Unpacker};
 
-/// What a call fills in; the numbers are those of `state/templates.py`.
+/// What a call fills in; the numbers are those of `state/redis/calls.py`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Slot {
     Now,
@@ -22,6 +22,8 @@ enum Slot {
     /// A text, and since when something is visible.
     Wake(Vec<u8>),
     Rows,
+    /// Up to which entry the journal has what is in an outbox.
+    Done,
 }
 
 #[derive(Debug)]
@@ -43,6 +45,7 @@ pub struct Values<'a> {
     pub until_ms: i64,
     pub early_ms: i64,
     pub wake_ms: i64,
+    pub done_seq: i64,
     pub rows: Rows<'a>,
 }
 
@@ -91,6 +94,7 @@ impl Template {
                 7 => Slot::Rows,
                 8 => Slot::Early,
                 9 => Slot::Wake(word.to_vec()),
+                10 => Slot::Done,
                 _ => return Err(NotThere),
             };
             made.words += usize::from(slot != Slot::Rows);
@@ -136,6 +140,7 @@ impl Template {
                 Piece::Slot(Slot::PlusMore(number)) => number + values.more_ms,
                 Piece::Slot(Slot::PlusKeep(number)) => number.saturating_add(values.keep_ms),
                 Piece::Slot(Slot::Until) => values.until_ms,
+                Piece::Slot(Slot::Done) => values.done_seq,
             };
             put_number(output, number);
         }
@@ -196,7 +201,7 @@ mod tests {
     #[test]
     fn what_is_cut_is_no_call() {
         for told in
-            [&[0x91, 0x92, 10, 0xc4, 0][..], &[0x91, 0x92, 4, 0xc4, 1, b'x'], &[0x91, 0x93, 0, 0xc4, 0], &[0x92]]
+            [&[0x91, 0x92, 11, 0xc4, 0][..], &[0x91, 0x92, 4, 0xc4, 1, b'x'], &[0x91, 0x93, 0, 0xc4, 0], &[0x92]]
         {
             assert!(Template::read(&mut Unpacker::new(told)).is_err());
         }

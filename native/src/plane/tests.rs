@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::clients::{Clients, Delivery, Fault, News, Word};
+use super::format::Produced;
 use super::redis::{Failure, Reply};
 use super::routes::{Route, MAY_ACK, MAY_RECEIVE, MAY_SEND};
 use super::sends::{Appended, Appender, Content, Until};
@@ -22,9 +23,9 @@ const TAG: u16 = 1;
 const VERB: u8 = 3;
 
 #[derive(Default)]
-struct Fake {
-    is_shut: bool,
-    calls: Vec<(u64, usize, Vec<String>)>,
+pub(super) struct Fake {
+    pub is_shut: bool,
+    pub calls: Vec<(u64, usize, Vec<String>)>,
 }
 
 impl Caller for Fake {
@@ -47,14 +48,14 @@ impl Caller for Fake {
 }
 
 #[derive(Default)]
-struct Crowd {
+pub(super) struct Crowd {
     given: Vec<(u64, Vec<String>)>,
     handles: Vec<Vec<u8>>,
     gone: Vec<u64>,
     acked: Vec<(u64, Vec<Word>)>,
     sent: Vec<(u64, usize)>,
     passed: Vec<u64>,
-    news: Vec<News>,
+    pub news: Vec<News>,
 }
 
 impl Clients for Crowd {
@@ -90,7 +91,7 @@ impl Clients for Crowd {
 struct Log(Vec<(usize, usize, u64)>, Option<Until>);
 
 impl Appender for Log {
-    fn append(&mut self, _: &str, partition: usize, records: &[&[u8]], token: u64, until: Until, _: Instant) {
+    fn append(&mut self, _: &str, partition: usize, records: &[Produced], token: u64, until: Until, _: Instant) {
         self.0.push((partition, records.len(), token));
         self.1 = Some(until);
     }
@@ -105,7 +106,7 @@ struct Stage {
 }
 
 /// A template: fixed words with kind 0, slots by their kinds.
-fn template(packer: &mut Packer, words: &[(u64, &str)]) {
+pub(super) fn template(packer: &mut Packer, words: &[(u64, &str)]) {
     packer.array(words.len());
     for (kind, word) in words {
         packer.array(2);
@@ -146,35 +147,42 @@ fn queue_told(number: u64, partitions: usize, may_hold: bool) -> Packer {
     queue
 }
 
+/// A plane that serves no queue, with a clock.
+pub(super) fn idle_plane() -> Plane<Fake> {
+    let mut told = Packer::default();
+    told.array(7);
+    told.binary(b"secret");
+    told.array(2);
+    told.array(2);
+    told.binary(&[0; 5]);
+    told.uint(8);
+    told.array(3);
+    told.binary(&[0; 5]);
+    told.array(1);
+    told.text(b"acked");
+    told.uint(3);
+    let limits = [100, 120_000, 5000, 40, 100, 500, 1000, 3, 1_000_000, 1000, 4, 100_000, 3, 10_000, 5, 100_000];
+    told.array(limits.len());
+    limits.iter().for_each(|limit| told.uint(*limit));
+    told.array(0);
+    told.array(0);
+    told.array(1);
+    told.binary(b"reserved");
+    told.array(3);
+    ["ok", "stale", "lapsed"].iter().for_each(|word| told.binary(word.as_bytes()));
+    let mut plane = Plane::new(Fake::default(), &mut Unpacker::new(&told.bytes)).unwrap_or_else(|_| panic!("told"));
+    let mut clock = Packer::default();
+    clock.array(6);
+    ["100.0", "5000.0", "0.0", "0.01"].iter().for_each(|text| clock.binary(text.as_bytes()));
+    clock.uint(0);
+    clock.int(0);
+    plane.set_clock(&mut Unpacker::new(&clock.bytes)).expect("told");
+    plane
+}
+
 impl Stage {
     fn new(partitions: usize, may_hold: bool) -> Self {
-        let mut told = Packer::default();
-        told.array(7);
-        told.binary(b"secret");
-        told.array(2);
-        told.array(2);
-        told.binary(&[0; 5]);
-        told.uint(8);
-        told.array(3);
-        told.binary(&[0; 5]);
-        told.array(0);
-        told.uint(1000);
-        let limits = [100, 120_000, 5000, 40, 100, 500, 1000, 3, 1_000_000, 1000, 4, 100_000, 3, 10_000, 5, 100_000];
-        told.array(limits.len());
-        limits.iter().for_each(|limit| told.uint(*limit));
-        told.array(0);
-        told.array(0);
-        told.array(1);
-        told.binary(b"reserved");
-        told.array(3);
-        ["ok", "stale", "lapsed"].iter().for_each(|word| told.binary(word.as_bytes()));
-        let mut plane = Plane::new(Fake::default(), &mut Unpacker::new(&told.bytes)).unwrap_or_else(|_| panic!("told"));
-        let mut clock = Packer::default();
-        clock.array(6);
-        ["100.0", "5000.0", "0.0", "0.01"].iter().for_each(|text| clock.binary(text.as_bytes()));
-        clock.uint(0);
-        clock.int(0);
-        plane.set_clock(&mut Unpacker::new(&clock.bytes)).expect("told");
+        let mut plane = idle_plane();
         let queue = queue_told(QUEUE, partitions, may_hold);
         let now = Instant::now();
         plane.open(&mut Unpacker::new(&queue.bytes), now).expect("told");

@@ -137,3 +137,26 @@ def test_a_parked_message_stays_so_until_it_is_unparked_and_then_has_never_been_
     again = UnitState.from_snapshot(state.snapshot("0123456789ab", 0, 7))
     again.apply(JournalRecord("q", "0123456789ab", 0, [entry(4, EventKind.UNPARKED, [0, 1], [3_000, 3_000])]))
     assert [again.tag(0).deliveries[n] for n in (0, 1)] == [OpenDelivery(n, 0, 0, 1_001, 0, 3_000) for n in (0, 1)]
+
+
+@given(entries(), st.lists(st.tuples(st.integers(0, 2), st.integers(1, 6), st.booleans()), max_size=40))
+def test_it_does_not_matter_who_appends_how_often_when_entries_are_confirmed_in_the_journal(
+    rows: list[JournalEntry], steps: list[tuple[int, int, bool]]
+) -> None:
+    """Three drain one outbox, of which two may be stale or have no answer: each appends what it was
+    shown at any time, and only what is in the journal leaves the outbox.
+    """
+    journal: list[list[JournalEntry]] = []
+    shown: dict[int, list[JournalEntry]] = {}
+    confirmed = 0
+    for who, most, is_look in steps:
+        if is_look:
+            shown[who] = [row for row in rows if row.seq > confirmed][:most]
+        elif shown.get(who):
+            journal.append(shown[who])
+            confirmed = max(confirmed, shown[who][-1].seq) if who == 0 else confirmed
+    left = [row for row in rows if row.seq > confirmed]
+    state = UnitState("q")
+    for some in [*journal, left]:
+        state.apply(JournalRecord("q", "0123456789ab", 0, some))
+    assert plain(state) == plain(folded(rows, [1]))

@@ -16,11 +16,20 @@ def test_no_two_things_have_one_number() -> None:
         library.SHUT,
         library.EMPTY,
     )
-    told += (library.STOP, library.WATCH, library.LEAVE, library.RETELL)
-    assert sorted(told) == list(range(12))
+    told += (library.STOP, library.WATCH, library.LEAVE, library.RETELL, library.DRAIN)
+    assert sorted(told) == list(range(13))
     news: tuple[int, ...] = (library.GREETED, library.LOST, library.SEEN, library.REFRESH, library.RETURNED, library.RETURN, library.CLOSED)
-    news += (library.DYING, library.FAILED, library.SUSPECT, library.USED, library.UNLOADED, library.AHEAD, library.VISIBLE)
-    assert sorted(news) == list(range(14))
+    news += (
+        library.DYING,
+        library.FAILED,
+        library.SUSPECT,
+        library.USED,
+        library.UNLOADED,
+        library.AHEAD,
+        library.VISIBLE,
+        library.DRAINED,
+    )
+    assert sorted(news) == list(range(15))
 
 
 def test_a_request_has_waited_for_nothing_at_first() -> None:

@@ -223,7 +223,11 @@ def test_both_languages_have_the_same_numbers() -> None:
     source = (NATIVE / "net" / "planes.rs").read_text()
     told = dict(re.findall(r"pub const (\w+): u32 = (\d+);", source))
     assert {name: int(number) for name, number in told.items()} == {name: getattr(lib, name) for name in told}
-    assert len(told) == 12
+    assert len(told) == 13
+    ends = re.search(r"pub enum End \{(.*?)\n\}", (NATIVE / "plane" / "drains.rs").read_text(), re.DOTALL)
+    assert ends is not None
+    assert re.findall(r"^    (\w+),", ends[1], re.MULTILINE) == ["Done", "Fenced", "NotAppended", "Passed"]
+    assert (lib.DONE, lib.FENCED, lib.NOT_APPENDED, lib.PASSED) == (0, 1, 2, 3)
     routes = (NATIVE / "plane" / "routes.rs").read_text()
     assert {n: int(v) for n, v in re.findall(r"pub const (\w+): u8 = (\d+);", routes)} == {
         "MAY_SEND": lib.MAY_SEND,

@@ -1,0 +1,78 @@
+"""Drains of outboxes by the plane, in place of the owners of the units."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from engine.journal.drainer import DrainRequest, DrainResult
+from engine.plane import library as lib
+from engine.plane.library import Library
+from state.redis.calls import drain_template
+
+# A drain of which nothing is heard for so long is its owner's again: more than a hundred appends
+# take, unless Kafka is in trouble.
+SILENCE_S: Final = 60.0
+# How a drain ends that the owner goes on with.
+_PASSED: Final = DrainResult(0, has_more=True, is_passed=True)
+
+
+class Drains:
+    """The drains under way in the plane of this worker; see `engine.journal.drainer.Drainer`.
+
+    `note_append` is told of each append: when it began and was answered (`boot_s`), and the
+    broker's time of it (ms).
+    """
+
+    def __init__(self, prefix: str, note_append: Callable[[float, float, int], None]) -> None:
+        self._prefix = prefix
+        self._note_append = note_append
+        self._library: Library | None = None
+        self._numbers = itertools.count(1)
+        self._under_way: dict[int, asyncio.Future[DrainResult]] = {}
+
+    def start(self, library: Library) -> None:
+        """Has the plane of the library drain from now on."""
+        self._library = library
+
+    def stop(self) -> None:
+        """Gives the drains under way back to the owners. The plane may go on with them for a while:
+        the journal may then have an entry twice, which counts once.
+        """
+        self._library = None
+        for number in list(self._under_way):
+            self._pass(number)
+
+    def drain(self, request: DrainRequest) -> asyncio.Future[DrainResult] | None:
+        """See `Drainer`. Without a plane nothing begins."""
+        if self._library is None:
+            return None
+        loop, number, unit = asyncio.get_running_loop(), next(self._numbers), request.unit
+        future = self._under_way[number] = loop.create_future()
+        silence = loop.call_later(SILENCE_S, self._pass, number)
+        future.add_done_callback(lambda _: silence.cancel())
+        where = [request.queue, unit.incarnation, unit.partition, request.topic, request.place, request.key]
+        call = drain_template(self._prefix, unit, request.epoch, request.most)
+        self._library.tell(lib.DRAIN, [number, *where, call, request.done_seq, request.most, request.rounds, request.moved])
+        return future
+
+    def ended(self, number: int, news: Sequence[Any]) -> None:
+        """Takes in how a drain has ended, as native/src/plane/drains.rs tells it."""
+        end, moved, done_seq, since_ms, has_more, append, text = news
+        if append:
+            begun_us, answered_us, at_ms = append
+            self._note_append(begun_us / 1e6, answered_us / 1e6, at_ms)
+        is_passed, error = end == lib.PASSED, ""
+        if end == lib.NOT_APPENDED:
+            error = text or "Kafka did not store entries of the journal"
+        self._end(number, DrainResult(moved, bool(has_more) or is_passed, done_seq, since_ms, end == lib.FENCED, is_passed, error))
+
+    def _pass(self, number: int) -> None:
+        self._end(number, _PASSED)
+
+    def _end(self, number: int, result: DrainResult) -> None:
+        future = self._under_way.pop(number, None)
+        if future is not None and not future.done():
+            future.set_result(result)
