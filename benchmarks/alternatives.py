@@ -24,7 +24,7 @@ from fastavro import schemaless_writer
 from redis.exceptions import NoScriptError, ResponseError
 from starlette.types import ASGIApp
 
-import engine.plane.plane
+import engine.plane.service
 import engine.receive.waiters
 import engine.rules.placement
 import engine.wiring
@@ -71,7 +71,7 @@ def redis_py(settings: Settings) -> ASGIApp:
 
 def whole_scripts(settings: Settings) -> ASGIApp:
     """No common case before the scripts (ADR 0024), for Python and for the plane."""
-    for module in (engine.plane.plane, state.redis.script_caller):
+    for module in (engine.plane.service, state.redis.script_caller):
         vars(module)["read_scripts"] = partial(read_scripts, plain=False)
     return create_app(settings)
 

@@ -19,58 +19,34 @@ from msgspec import Struct
 
 from engine.catalog.catalog import Catalog
 from engine.errors import EngineError
-from engine.journal.outbox import DRAIN_OFFSETS
 from engine.plane import library as lib
 from engine.plane.library import MAY_SEND, MAY_SEND_ATTRIBUTES, Library, until_back
 from engine.plane.link import Link
+from engine.plane.service import PAUSE_S, service
 from engine.plane.whys import CHANGED, KEY_ENDS, OFF, VERBS, of_all, of_queue
 from engine.receive.returns import REST_MS
-from engine.receive.waiters import LOOK_AGAIN_S, MAX_PER_CALL
-from engine.rules.limits import MAX_IN_FLIGHT, MAX_LONG_POLLS, MAX_RECEIVE_BYTES
-from engine.rules.placement import RUN
 from engine.rules.queue import Queue
 from engine.rules.rights import Targets, WaitBound
 from engine.runtime.clock import now_ms
 from engine.runtime.signals import Signal
-from engine.send.batch import BATCH_BYTES
-from engine.send.sender import BATCH_RECORDS, WAITING_BYTES, WAITING_SENDS
 from engine.settings import EngineSettings
 from engine.shapes import Principal
 from engine.window.window import AHEAD_S, MOVER_LEASE_MS
 from schemas.filters import matches
 from schemas.records import TagRecord
-from schemas.registry import schema_id
-from schemas.vocabulary import BOUNDS_US, DEFAULT_PRIORITY, SOURCE_QUEUE_ATTRIBUTE, TRACE_ATTRIBUTE, EntryStatus, EventKind, Verb
-from state.redis.calls import SCRIPTS, Templates
-from state.redis.connection import RECONNECT_S, Connection
-from state.redis.scripts import read_scripts
-from state.redis.wire import CONNECT_S, REPLY_S
+from schemas.vocabulary import Verb
+from state.redis.calls import Templates
+from state.redis.connection import Connection
 
 logger = logging.getLogger(__name__)
 
 # A queue that the plane has closed by itself, for its scripts refused it, is not opened again for
 # so long.
 REST_S: Final = 5.0
-# What is leased ahead of receives of a tag at most, of leases that are this long at least; and for
-# how long nothing is after what nobody took.
-MOST_AHEAD: Final = 100
-LEAST_LEASE_MS: Final = 1_000
-PAUSE_S: Final = 5.0
 # A receive waits for so long at most, so a route ends so much before the key that it stands on.
 LONGEST_WAIT_MS: Final = 60_000
-# Of the connection to Redis: as Python's, and what may be under way.
-CONNECT_MS: Final = round(CONNECT_S * 1000)
-REPLY_MS: Final = round(REPLY_S * 1000)
-BACK_OFF_MS: Final = tuple(round(pause * 1000) for pause in RECONNECT_S)
-MOST_BYTES: Final = 64_000_000
-MOST_REPLY_BYTES: Final = 256_000_000
 # What was leased of a queue that was closed may come back for so long.
 KEEP_S: Final = 120.0
-# Messages with attributes of these names are told of by Python alone: dialects have words of their
-# own for them.
-RESERVED: Final = (TRACE_ATTRIBUTE, SOURCE_QUEUE_ATTRIBUTE)
-# What became of a handle, in the order of `Word` in native/src/plane/clients.rs.
-WORDS: Final = (EntryStatus.OK, EntryStatus.STALE, EntryStatus.LAPSED)
 # How often at most the plane is asked at which queues somebody waits.
 ASK_S: Final = 0.02
 # What is on its way back is waited for so long: by a receive, and by who stops.
@@ -150,18 +126,8 @@ class Plane:
         """Has the library serve, if it can; `metrics_s`: the bounds of the metrics' times."""
         if self._settings.plane == "off":
             return
-        scripts = [(read_scripts()[name].sha.encode(), read_scripts()[name].source.encode()) for name in SCRIPTS]
-        limits = [
-            MAX_PER_CALL, MAX_IN_FLIGHT, round(LOOK_AGAIN_S * 1000), round(AHEAD_S * 1000), MOST_AHEAD, round(PAUSE_S * 1000),
-            LEAST_LEASE_MS, MAX_LONG_POLLS, self._settings.kept_bytes, MAX_RECEIVE_BYTES, BATCH_RECORDS, BATCH_BYTES, RUN,
-            self._settings.send_timeout_ms, WAITING_SENDS, WAITING_BYTES,
-        ]  # fmt: skip
-        formats = [[_head("message"), DEFAULT_PRIORITY], [_head("journal"), [kind.value for kind in EventKind], DRAIN_OFFSETS]]
-        service = [self._settings.secret.encode(), formats, limits, list(BOUNDS_US), [round(s * 1_000_000) for s in metrics_s]]
-        service += [[text.encode() for text in some] for some in (RESERVED, WORDS)]
-        redis = [self._connection.options(), scripts, [CONNECT_MS, REPLY_MS, MOST_BYTES, MOST_REPLY_BYTES, list(BACK_OFF_MS)]]
         try:
-            library.start_plane([redis, list(self._kafka().items()), service])
+            library.start_plane(service(self._settings, self._connection.options(), self._kafka(), metrics_s))
         except (OSError, EngineError) as error:
             self.why = str(error)
             logger.warning("action=plane on=no reason=%s", error)
@@ -396,8 +362,3 @@ class Plane:
         self._closed[opened.number] = opened, now + KEEP_S
         while (first := next(iter(self._closed))) != opened.number and self._closed[first][1] < now:
             del self._closed[first]
-
-
-def _head(kind: str) -> bytes:
-    """What records of a schema begin with."""
-    return b"\0" + schema_id(kind).to_bytes(4)

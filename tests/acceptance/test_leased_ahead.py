@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from engine.plane.plane import MOST_AHEAD
+from engine.plane.service import MOST_AHEAD
 from tests.acceptance.traffic import Client
 from tests.conftest import StartUp
 from tests.services import Up

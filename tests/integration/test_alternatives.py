@@ -12,7 +12,7 @@ import httpx
 import pytest
 from starlette.types import ASGIApp, Message
 
-import engine.plane.plane
+import engine.plane.service
 import engine.receive.waiters
 import engine.rules.placement
 import engine.wiring
@@ -29,7 +29,7 @@ from tests.services import Services
 async def restored() -> AsyncIterator[None]:
     """The parts as they were, after an alternative has put itself in their places."""
     modules = (
-        engine.plane.plane, engine.receive.waiters, engine.rules.placement, engine.wiring, facade.stack.worker, schemas.wire,
+        engine.plane.service, engine.receive.waiters, engine.rules.placement, engine.wiring, facade.stack.worker, schemas.wire,
         state.redis.script_caller,
     )  # fmt: skip
     before = [dict(vars(module)) for module in modules]

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 
 from engine.errors import EngineError, LogUnavailable, NotStored, StoreUnavailable
-from engine.plane import whys
 from engine.plane.library import FAILED, NOT_STORED, STATE, WHYS, Library
+from engine.plane.whys import CHANGED, LANE, NEW, OF_LIBRARY, REFUSED, VERBS, of_all
+from engine.plane.whys import FAILED as HAS_FAILED
 from engine.shapes import Principal
 from facade.dialect import Response
 from facade.http.asgi import header_lines, status_line
@@ -80,12 +81,12 @@ class Lanes(ABC):
 
     def learn(self, number: int, host: bytes, path: bytes, signer: bytes, url: str) -> None:
         """Takes in a lane that requests will name."""
-        known, refused = None, whys.of_all(whys.REFUSED)
+        known, refused = None, of_all(REFUSED)
         if self._hosts is None or self._hosts.allows(host):
             with contextlib.suppress(Exception):  # the app says what it is
                 known = self.lane(host, path, signer, url)
                 refused = self.route(number, known)
-                if len(refused) == len(whys.VERBS):
+                if len(refused) == len(VERBS):
                     self.unrouted.append(number)
         self._lanes[number], self._whys[number] = known, refused
         while len(self._lanes) > 2 * LANES:
@@ -95,7 +96,7 @@ class Lanes(ABC):
     def why(self, lane: int, verb: Verb) -> str:
         """Returns why the plane does not serve a verb of a lane; empty = nothing is known of it."""
         known = self._whys.get(lane)
-        return "" if known is None else known.get(verb, whys.NEW)  # it may, since a moment ago
+        return "" if known is None else known.get(verb, NEW)  # it may, since a moment ago
 
     def failed(self, connection: int, lane: int, verb: int, fault: int, text: str, answers: Answers) -> None:
         """Answers a request that the plane has begun, and that has not succeeded."""
@@ -103,7 +104,7 @@ class Lanes(ABC):
         if known is None and fault == NOT_STORED:
             answers.passed.append(connection)  # nothing was done, and rights may have changed
             answers.soon()
-            self._metrics.count_way(whys.CHANGED, 1)
+            self._metrics.count_way(CHANGED, 1)
             return
         # Begun again, a message could be stored twice, also where what it named is forgotten.
         error = _error(fault, text, "" if known is None else known.queue)
@@ -111,7 +112,7 @@ class Lanes(ABC):
         answers.other.append((connection, status_line(response.status) + header_lines(response.headers), response.body))
         answers.soon()
         self._metrics.observe(self.names[verb], response.status, 0.0)
-        self._metrics.count_way(whys.FAILED, 1)
+        self._metrics.count_way(HAS_FAILED, 1)
 
     def observe(self, verb: int, requests: int, seconds: float, between: Sequence[int]) -> None:
         """Counts requests that the plane has answered."""
@@ -195,7 +196,7 @@ class AllLanes:
         if self._library is None:
             return
         for why, lane, bit, count in self._library.ask(WHYS):
-            self._metrics.count_way(self._why(lane, bit) if why == whys.LANE else whys.OF_LIBRARY[why], count)
+            self._metrics.count_way(self._why(lane, bit) if why == LANE else OF_LIBRARY[why], count)
         if self._engine.plane.is_on:
             self._engine.plane_news.collect(self._library, lambda verb, *counts: self._of[verb].observe(verb, *counts))
             self._named.note_waiting(self._engine.plane.waiting()[0])
@@ -205,5 +206,5 @@ class AllLanes:
                     lanes.unrouted.clear()
 
     def _why(self, lane: int, bit: int) -> str:
-        verb = whys.VERBS[bit]
-        return next((why for lanes in self._all if (why := lanes.why(lane, verb))), whys.CHANGED)
+        verb = VERBS[bit]
+        return next((why for lanes in self._all if (why := lanes.why(lane, verb))), CHANGED)
