@@ -4,7 +4,7 @@
 #![allow(unsafe_code)]
 
 use std::os::fd::{FromRawFd, RawFd};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -12,6 +12,7 @@ use crate::net::bounds::Bounds;
 use crate::net::client;
 use crate::net::front::{Front, Reads, Ready, BAD, EVENTS};
 use crate::pack::{Packer, Unpacker};
+use crate::turns::Turns;
 
 mod probes;
 
@@ -31,7 +32,7 @@ const BOOT_CLOCK: libc::clockid_t = libc::CLOCK_MONOTONIC;
 
 /// A front and what it has returned a pointer to.
 pub struct Owned {
-    front: Arc<Mutex<Front>>,
+    front: Arc<Turns<Front>>,
     unsent: Packer,
     said: Packer,
     thread: Option<JoinHandle<()>>,
@@ -42,8 +43,7 @@ pub struct Owned {
 impl Owned {
     /// Every call of Python has it for as long as it takes, and so has each turn of the thread.
     fn front(&self) -> MutexGuard<'_, Front> {
-        // A panic ends the process, so nobody has left it half done.
-        self.front.lock().unwrap_or_else(PoisonError::into_inner)
+        self.front.take()
     }
 }
 
@@ -80,7 +80,7 @@ pub unsafe extern "C" fn front_new(
     };
     match Front::new(listener, prefix, reads, trusts_proxy, most as usize) {
         Ok(front) => Box::into_raw(Box::new(Owned {
-            front: Arc::new(Mutex::new(front)),
+            front: Arc::new(Turns::new(front)),
             unsent: Packer::default(),
             said: Packer::default(),
             thread: None,
@@ -100,7 +100,7 @@ pub unsafe extern "C" fn front_free(front: *mut Owned) {
     let owned = unsafe { Box::from_raw(front) };
     let Owned { front, thread, told, .. } = *owned;
     if let Some(thread) = thread {
-        let mut inner = front.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut inner = front.take();
         inner.planes.stops = true;
         inner.rouse();
         drop(inner);
@@ -393,7 +393,7 @@ fn start(owned: &mut Owned, told: &mut Unpacker) -> Result<(), String> {
         loop {
             // One that is interrupted is made again.
             let _ = poll.poll(&mut events, patience);
-            let mut front = shared.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut front = shared.take_turn();
             if front.planes.stops {
                 return;
             }

@@ -21,3 +21,4 @@ mod quote;
 mod replies;
 mod requests;
 mod text;
+mod turns;
