@@ -13,6 +13,8 @@ use super::whys::Why;
 use super::{Ask, Caller, Plane, What};
 use crate::pack::{Packer, Unpacker};
 
+mod close;
+
 const RECEIVE: usize = 0;
 const PROBE: usize = 1;
 const ACK: usize = 2;
