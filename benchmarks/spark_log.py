@@ -1,8 +1,7 @@
 """Fills a Kafka with the log of a day: queues, messages, dead letters and what happened to them,
 written as the service writes it.
 
-Neighbours: `spark_report.py` counts what is here. Messages carry the time of their slot of the day,
-so that minutes mean something.
+Messages carry the time of their slot of the day, so that minutes mean something.
 """
 
 from __future__ import annotations

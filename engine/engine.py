@@ -1,8 +1,8 @@
 """The verbs of a queue over a log, one method each: all that a dialect may call.
 
 `by` is who asks; each method passes the authoriser before anything else. All raise EngineError. Any
-number of tasks may call at once; several workers may serve the same Kafka and Redis. Neighbours:
-`facade` builds one per worker. Longer than 250 lines: a method per verb, no logic.
+number of tasks may call at once; several workers may serve the same Kafka and Redis. Longer than
+250 lines: a method per verb, no logic.
 """
 
 from __future__ import annotations

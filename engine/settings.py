@@ -1,8 +1,5 @@
 """Settings of the engine, and how settings are declared and read: each field has its meaning and
 its bounds.
-
-Neighbours: `facade.config` has those of the server and of the dialects, and reads all of them once.
-This module must not know how a setting is used.
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
 """Shapes that cross the seam between a dialect and the engine. Times are milliseconds; sizes are
 encoded bytes.
-
-Neighbours: `engine.engine.Engine` takes and returns them; dialects translate them.
 """
 
 from __future__ import annotations

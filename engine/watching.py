@@ -1,6 +1,6 @@
 """What is counted and watched: the verbs of alerts, metrics and daily statistics.
 
-Each method passes the authoriser before anything else. Neighbours: `engine.py` has the other verbs.
+Each method passes the authoriser before anything else.
 """
 
 from __future__ import annotations

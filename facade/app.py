@@ -1,8 +1,5 @@
 """The composition root of a facade worker: settings in, ASGI app out. Only here things are
 constructed and joined.
-
-Neighbours: the CLI's worker process serves the app; tests call `create_app` with an engine of
-theirs. This module must not know what an operation does.
 """
 
 from __future__ import annotations

@@ -2,8 +2,7 @@
 told.
 
 Behind a proxy that ends TLS they are in X-Forwarded-Proto, -Host and -Port; anybody can send such
-headers, so they count only with the setting `trust_proxy`. Neighbours: dialects that tell URLs.
-This module must not know a dialect.
+headers, so they count only with the setting `trust_proxy`.
 """
 
 from __future__ import annotations

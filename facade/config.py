@@ -2,8 +2,7 @@
 the composition root, passed down, never read again.
 
 A dialect's class has its name in front of each field, and each part of the service asks for the
-class it needs. Neighbours: `facade.cli.cli` reads them, `facade.cli.config` prints them. This
-module must not know how a setting is used.
+class it needs.
 """
 
 from __future__ import annotations

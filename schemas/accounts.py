@@ -7,8 +7,7 @@ away, and are shown names without it. A name with an account in it means that ac
 it; 000000000000 stands for the default one, whose callers see every name as it is. A name is
 translated once: a second time, what was said of the default account would mean the caller's.
 
-Pure. Neighbours: `engine.queues.callers.accounts` translates what has names in it, dialects what
-they name in their own way.
+Pure.
 """
 
 from __future__ import annotations

@@ -1,8 +1,5 @@
 """Properties of Kafka's clients, in the words of the Java client, which Spark's jobs use, and as
 the service's own client (librdkafka) takes them.
-
-Neighbours: `engine.settings` reads the file of the service, `spark.frames.log` that of a job. Pure;
-it must not know who connects where.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
 """Message ids and receipt handles: made, parsed, refused.
 
 Both are addresses with a keyed digest, so that an id or handle that this installation did not give
-out is told apart without a look at any store. All workers share the secret. Neighbours: the engine
-makes and parses them; dialects pass the text along. This module must not know queues by name, nor
-whether a delivery is still open: that is the scripts' part.
+out is told apart without a look at any store. All workers share the secret.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""Names in Kafka: topics, consumer groups and record keys, each spelled here alone.
-
-Neighbours: the engine, the facade and the Spark jobs ask for names; names of keys and channels in
-Redis are in `state/keys.py`. It must not know what a topic holds.
-"""
+"""Names in Kafka: topics, consumer groups and record keys, each spelled here alone."""
 
 from __future__ import annotations
 

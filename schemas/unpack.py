@@ -3,9 +3,8 @@ of the library's time (0.7 us, not 4.4).
 
 Common is a body below 8 KiB, no attributes, never moved, no group, no deduplication id, and a batch
 mark as the sender makes it or none. But for the mark, most of them have the same bytes behind the
-body: those the library reads once, and they are remembered. Neighbours: `wire` calls it and gives
-all else to the library, which alone says what is wrong with a record; `pack` writes; a test holds
-both ways of reading together. Must not know topics.
+body: those the library reads once, and they are remembered.
+All else is the library's, which alone says what is wrong with a record.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""The words of Leaseway: each state, event, status and reason is defined here, once.
-
-Neighbours: every package reads these words; the symbols of the Avro enums, the status words of the
-Lua scripts and the docs are tested equal to them. This module must not know who uses a word.
-"""
+"""The words of Leaseway: each state, event, status and reason is defined here, once."""
 
 from __future__ import annotations
 

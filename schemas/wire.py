@@ -1,8 +1,6 @@
 """Records to bytes and back: Confluent wire format (a zero byte, 4 bytes schema id, Avro binary).
 
-Neighbours: `records` has the shapes, `registry` the schemas; the engine calls this before a produce
-and after a fetch. This module must not know topics or offsets, and never decides what becomes of a
-record that it can't read. Every function is pure and safe from any thread.
+Every function is pure and safe from any thread.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Runs a job: `python -m spark sql|report|live|choose|outcomes ...`; `leaseway` does so with the
 connectors' jars and its own brokers.
 
-Neighbours: `arguments.py` has the options. Somebody's own Spark needs the connectors on its class
-path.
+Somebody's own Spark needs the connectors on its class path.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """What a job says while it works: one line on stderr at the beginning of each stage. Results go to
-stdout. Must not know Spark.
+stdout.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""Rows of a query as lines of text. Neighbours: `spark/__main__.py`. Must not know which views
-there are.
-"""
+"""Rows of a query as lines of text."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """What workers share about callers: parts of a quota, so that together they do no more than that;
 and when keys were used last.
-
-Neighbours: `engine.queues.callers` asks. Must not know what is counted.
 """
 
 from __future__ import annotations

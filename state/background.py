@@ -2,8 +2,6 @@
 
 The event loop itself holds a task weakly, and tells of an exception only when the task is thrown
 away. So no part makes tasks of its own: `tests/unit/test_background.py` walks the source for them.
-Neighbours: every service has one for its tasks; `cancel.py` ends them. Must not know what a task
-does.
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
 """Spells every key in Redis. All keys of a unit share one hash tag, so that Redis Cluster keeps
 them together.
-
-Neighbours: the stores and `lock.py`. Must not know what a key holds (see lua/README.md).
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """What the window keeps of a record: a header with its times, then the record as it is in Kafka.
 
-Lua reads the same header (`struct.unpack` in `state/lua/`). Neighbours: `engine.window` packs and
-unpacks.
+Lua reads the same header (`struct.unpack` in `state/lua/`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
 """What the scripts take and answer, as frozen structs. Times are epoch milliseconds by Redis'
 clock.
-
-Neighbours: `store.py` makes them, `engine` reads them. Must not know how they travel.
 """
 
 from __future__ import annotations

@@ -4,8 +4,7 @@ of its own.
 They can't live in .venv: they need other versions of what is there. A lock file with hashes says
 what a folder holds, and the folder's name has the lock's check sum. `python -m tests.clients LOCK
 ...` fetches (make setup does), and LOCK:PACKAGE the source of a package of a lock, with the tests
-that its authors wrote; a test that finds a folder missing fetches it too. Neighbours:
-`conftest.absent` says what becomes of a test whose client can't be had.
+that its authors wrote; a test that finds a folder missing fetches it too.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Fixtures of all tests: the real broker and redis-server, and the real `leaseway up`.
 
-Neighbours: `services` holds the machinery. An absent service means skip on a laptop and fail in CI
-(CI=true): one rule, here.
+An absent service means skip on a laptop and fail in CI (CI=true): one rule, here.
 """
 
 from __future__ import annotations

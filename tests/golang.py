@@ -3,7 +3,7 @@ say which modules.
 
 `python -m tests.golang FOLDER ...` builds the test program of each module (make setup does); a test
 that finds none builds it too. Go itself is in no package registry, so a machine without it skips
-these tests, in CI too. Neighbours: none.
+these tests, in CI too.
 """
 
 from __future__ import annotations

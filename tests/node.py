@@ -3,7 +3,7 @@ registries and by hash.
 
 A new machine has no Node.js: it comes from PyPI as `node.lock` says. `python -m tests.node FOLDER
 ...` fetches what folders with a package-lock.json name (make setup does); a test that finds them
-missing fetches them too. Neighbour: `tests.clients` fetches by pip.
+missing fetches them too.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""A real HTTP server and a real SMTP server of a few lines, which note what they get.
-
-Neighbours: tests of alerts. They must not know what is sent.
-"""
+"""A real HTTP server and a real SMTP server of a few lines, which note what they get."""
 
 from __future__ import annotations
 

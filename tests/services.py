@@ -1,7 +1,5 @@
 """A real broker and redis-server for a whole test session, and the real `leaseway up`, as context
 managers.
-
-Neighbours: `conftest` makes fixtures of them. It must not know what is tested.
 """
 
 from __future__ import annotations

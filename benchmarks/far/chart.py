@@ -1,7 +1,5 @@
 """far.svg: how late messages were over the day and in all, and what Redis had in memory; a line for
 each run.
-
-Neighbours: `outcome` has the figures. It must not know how anything was run.
 """
 
 from __future__ import annotations

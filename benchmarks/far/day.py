@@ -1,10 +1,9 @@
 """A day of far delays: messages are sent by the true clock, then the clock is moved.
 
 The clock of the engine and of the scripts is moved; that of Kafka, and the leases of units, are
-not. Most of the day passes in steps: after each, all that is due is received and acknowledged.
-In between the clock runs at its own pace, and consumers wait as any do: how late messages are is
-measured there, of every message that becomes due meanwhile. Neighbours: `__main__` starts it, and
-so does a test; `outcome` has the figures.
+not. Most of the day passes in steps: after each, all that is due is received and acknowledged. In
+between the clock runs at its own pace, and consumers wait as any do: how late messages are is
+measured there, of every message that becomes due meanwhile.
 """
 
 from __future__ import annotations

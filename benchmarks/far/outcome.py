@@ -1,8 +1,4 @@
-"""What a day of far delays has shown, and whether that keeps the bars.
-
-Neighbours: `day` finds it, `__main__` prints and keeps it, `chart` draws it. Must not know how
-anything was run.
-"""
+"""What a day of far delays has shown, and whether that keeps the bars."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""What the numbers must not exceed (docs/decisions/0017-rooms-of-the-engine.md).
-
-Neighbours: `layout` and `trip` find them; `python -m benchmarks.house` prints them, and tests fail
-when one is exceeded.
-"""
+"""What the numbers must not exceed (docs/decisions/0017-rooms-of-the-engine.md)."""
 
 from __future__ import annotations
 

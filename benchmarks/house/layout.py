@@ -2,7 +2,6 @@
 
 Rooms are the folders of a package, and its modules that lie in none. An arrow is one room that
 imports another. Modules are counted by folder, those that lie in a package itself as its own.
-Neighbours: `bars` judges these numbers.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 into a room that was left before is a return.
 
 What a worker does by itself meanwhile is not counted. Files that hold a rule are those of the
-engine that a verb enters and that decide something. Neighbours: `bars` judges these numbers.
+engine that a verb enters and that decide something.
 """
 
 from __future__ import annotations

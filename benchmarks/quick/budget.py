@@ -1,8 +1,4 @@
-"""The budget: which figures of which verbs may be how large, and what is over it.
-
-Neighbours: `measure` gives the figures; the file is benchmarks/budget.json. It must not know how
-anything is counted.
-"""
+"""The budget: which figures of which verbs may be how large, and what is over it."""
 
 from __future__ import annotations
 

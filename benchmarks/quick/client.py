@@ -1,7 +1,4 @@
-"""Requests of the hot verbs, given to the ASGI app as our own server would, in both dialects.
-
-Neighbours: `measure` sends them. It must not know what is counted.
-"""
+"""Requests of the hot verbs, given to the ASGI app as our own server would, in both dialects."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Counts what one request makes the worker do: Python frames, turns of the event loop, writes to
 Redis, produce calls.
 
-It listens to the interpreter's own trace of calls, so the service runs unchanged. Neighbours:
-`measure` turns it on around each request. It must not know any verb.
+It listens to the interpreter's own trace of calls, so the service runs unchanged.
 """
 
 from __future__ import annotations

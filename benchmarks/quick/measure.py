@@ -1,7 +1,4 @@
-"""Measures each hot verb in a worker that runs in this process, over a real Kafka and a real Redis.
-
-Neighbours: `counter` counts, `client` asks, `budget` judges. It must not know the budget.
-"""
+"""Measures each hot verb in a worker that runs in this process, over a real Kafka and a real Redis."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """scale.svg: small multiples, a row for each series, a column for each figure; every panel from 0,
 on a scale of its own.
-
-Neighbours: `readings` has the figures. It must not know how anything was run.
 """
 
 from __future__ import annotations

@@ -1,8 +1,5 @@
 """The dimensions: which steps each has, how a step's state is brought about, and what is loaded
 there.
-
-Neighbours: `fill` brings the state, `measure` goes through the steps. It must not know how anything
-is measured.
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
 """Brings a service to a state: queues, tags, stored, leased and delayed messages; and asks whether
 it is there.
-
-Neighbours: `dimensions` says what to bring. It must not know what is measured.
 """
 
 from __future__ import annotations

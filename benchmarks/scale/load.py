@@ -4,7 +4,6 @@ under each tag, ack them, and again.
 A connection never sends before it has received: senders that ran ahead would make a backlog, which
 is a dimension of its own. That is why this is not `benchmarks/loadgen`, whose senders do; it also
 stops when its own messages are back, and behind a backlog they never are, and it knows no tags.
-Neighbours: `wire`; `measure` runs it. It must not know dimensions.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""Goes through the steps of one dimension on a service of its own, and reads what each round cost.
-
-Neighbours: `dimensions` brings the state, `load` loads, `meter` reads; `readings` are what comes
-out. It must not know how they are shown.
-"""
+"""Goes through the steps of one dimension on a service of its own, and reads what each round cost."""
 
 from __future__ import annotations
 

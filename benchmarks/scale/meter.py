@@ -1,7 +1,5 @@
 """What the processes of a `leaseway up` have used so far: CPU time from /proc, what Redis says of
 itself.
-
-Neighbours: `measure` looks before and after a round. It must not know what is measured.
 """
 
 from __future__ import annotations

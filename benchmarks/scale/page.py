@@ -1,8 +1,4 @@
-"""scale.md: a table for each series, what grew, and why.
-
-Neighbours: `readings` has the figures, `why` the explanations, `chart` draws. It must not know how
-anything was run.
-"""
+"""scale.md: a table for each series, what grew, and why."""
 
 from __future__ import annotations
 

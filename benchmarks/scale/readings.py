@@ -1,8 +1,4 @@
-"""What was read at each step, the figures that follow from it, and which of them grow.
-
-Neighbours: `measure` makes results, `page` and `chart` show them, `store` keeps them. It must not
-know how anything was run.
-"""
+"""What was read at each step, the figures that follow from it, and which of them grow."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Keeps the newest result of each dimension, so that one can be measured again without the others.
-
-Neighbours: `__main__`. It must not know what is in a result.
-"""
+"""Keeps the newest result of each dimension, so that one can be measured again without the others."""
 
 from __future__ import annotations
 

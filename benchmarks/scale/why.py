@@ -1,7 +1,5 @@
 """Why a figure grows: written by hand after a look at the tables, and put under them by `page` when
 the figure did grow.
-
-Neighbours: `page`. It must not know numbers that are measured: those are in the tables.
 """
 
 from state.replies import MAX_OPEN

@@ -1,7 +1,5 @@
 """One connection that speaks just enough HTTP, so that the client takes little of the machine that
 it measures.
-
-Neighbours: `load` and `fill` ask through it. It must not know queues.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ worker does so, and another takes over within HOLD_MS when it dies.
 Decisions are control records, written under the lock of their queue by who has seen the last one,
 so a judge that was stopped and wakes decides nothing twice. Who takes over looks at the last
 LAST_MINUTES once more; what was decided of them stays. While nothing is watched, no lock is held
-and nothing is read. Neighbours: `look` has the rule, `messenger` tells what is decided.
+and nothing is read.
 """
 
 from __future__ import annotations

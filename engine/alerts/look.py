@@ -1,6 +1,6 @@
 """One look at a queue: what the values of a minute change of its record.
 
-Neighbours: `engine.rules.alerts` has the rule for one policy, `judge` has the values. Pure.
+Pure.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Sends mail through the SMTP server of the settings.
-
-Neighbours: `messenger` tries again. Must not know what is told.
-"""
+"""Sends mail through the SMTP server of the settings."""
 
 from __future__ import annotations
 

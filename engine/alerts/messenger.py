@@ -2,8 +2,7 @@
 
 An event is told at least once as long as a worker lives, and TRIES times at most to each. It is
 noted as told afterwards, so a worker that dies or stops in between leaves it to the next one, which
-tells it again: each message has the id of its event. Neighbours: `judge` makes events and calls.
-Must not know why an event is one.
+tells it again: each message has the id of its event.
 """
 
 from __future__ import annotations

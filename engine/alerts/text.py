@@ -1,6 +1,6 @@
 """What owners of queues are told, as JSON for programs and as text for people.
 
-Neighbours: `messenger` sends it. Pure.
+Pure.
 """
 
 from __future__ import annotations

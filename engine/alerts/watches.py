@@ -2,8 +2,7 @@
 of both. One control record for each queue, changed under its lock by whoever asks.
 
 A record is of one life of its queue: that of a queue which is gone counts for nothing, and `judge`
-drops it. A copy of a queue has none. Neighbours: `judge` and `messenger` write what came of it.
-Must not know who asks.
+drops it. A copy of a queue has none.
 """
 
 from __future__ import annotations

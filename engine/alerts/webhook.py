@@ -1,7 +1,6 @@
 """Posts JSON to the URL of a user, signed with a secret that this user and the service know.
 
-One try. Neighbours: `messenger` tries again, `engine.outgoing` says what may be reached. Must not
-know what is told.
+One try.
 """
 
 from __future__ import annotations

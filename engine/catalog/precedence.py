@@ -7,7 +7,7 @@ topic its writer had read when it decided. It counts if that is beyond the last 
 that counts; every reader comes to the same, for all read the same log. Kafka's compaction keeps the
 last record of a key whether it counts or not, so `overwritten` names the keys whose last one does
 not: what counts is to be written again (`catalog.py`), before Kafka may compact what was written
-last. Neighbours: `catalog.py` reads and writes. Pure data; must not know what a record says.
+last.
 """
 
 from __future__ import annotations

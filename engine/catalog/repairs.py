@@ -3,7 +3,6 @@ compaction keeps the last one.
 
 At once the first time; then in rounds that come further and further apart as long as something is
 refused, so that who floods the topic does not make the service do so too. There is a day's time.
-Neighbours: `catalog.py` says what is to be written again and writes it. Must not know records.
 """
 
 from __future__ import annotations

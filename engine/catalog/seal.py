@@ -5,8 +5,7 @@ tag of AES-256-GCM under a key that only the service's secret gives. The tag cov
 record's key, its content, what its writer had seen (`SEEN`), and when it was sealed. So a record
 can't be made or altered without the secret, nor be moved to another key or installation, nor be
 played back: within an hour `precedence.py` knows that something came after it, and later its time
-is too far from the log's. Records of some kinds are encrypted, too (HIDDEN). Neighbours:
-`catalog.py` seals and opens. Pure but for the random nonce; must not know what a record says.
+is too far from the log's. Records of some kinds are encrypted, too (HIDDEN).
 """
 
 from __future__ import annotations

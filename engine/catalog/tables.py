@@ -1,8 +1,4 @@
-"""The records of the control topic that count, by name: what every worker has in memory.
-
-Neighbours: `catalog.py` reads the topic and says which records count. It must not know how they are
-written.
-"""
+"""The records of the control topic that count, by name: what every worker has in memory."""
 
 from __future__ import annotations
 

@@ -2,8 +2,7 @@
 
 Those at or above the floor are known one by one: a loader that begins at the floor defers them
 again. Below it they are counted by the slot in which they are due, and the wheel knows which they
-are. Pure data. Neighbours: `fold.py` applies entries, `rebuild.py` writes it to Redis. Must not
-know clients.
+are. Pure data.
 """
 
 from __future__ import annotations

@@ -2,7 +2,6 @@
 
 Pure data: entries in, state out; repeated entries (seq seen before) change nothing. Rebuild and
 snapshots share it, so a snapshot is by construction what a scan from the beginning would give.
-Neighbours: `rebuild.py` writes it to Redis, `snapshots.py` to Kafka.
 """
 
 from __future__ import annotations

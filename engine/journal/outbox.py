@@ -1,7 +1,7 @@
 """What happened to messages goes from the outbox of a unit, in Redis, to the journal, in Kafka.
 
 A script that changes a unit puts an entry into its outbox in the same step; the owner of the unit
-drains it. Neighbours: `loading` drains what it owns, `recovery` what nobody owns.
+drains it.
 """
 
 from __future__ import annotations

@@ -8,8 +8,7 @@ snapshot has already are known by their seq.
 A worker that takes the lock begins an **epoch**: it appends a mark, whose offset is the number of
 the epoch, and writes under keys of that epoch, each unit once before its first position. Readers
 take the highest epoch that has a position, whole, and nothing else. So a holder that was stopped
-and goes on after its successor replaces nothing, also not by Kafka's compaction. Neighbours:
-`fold.py` folds; `rebuild.py` asks `read`. Must not know verbs. decisions/0009 says why.
+and goes on after its successor replaces nothing, also not by Kafka's compaction.
 """
 
 from __future__ import annotations

@@ -4,8 +4,7 @@ into the window.
 Both are done in turns, by the owner of the unit alone. Whether a message is deferred, and that it
 is brought once, the scripts decide (include/far.lua): this finds the messages, and reads them where
 they are. A pointer in Redis is forgotten when the wheel has it; until then no floor passes its
-message, so a rebuild finds it again. Neighbours: `owner.py` says which units and when, `wheel.py`
-has the pointers. Must not know verbs.
+message, so a rebuild finds it again.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""Whether Kafka has in its journal what scripts did to a unit.
-
-Neighbours: acks of queues with durable acks and redrive tasks wait here; the loader of a unit that
-is owned here drains at once.
-"""
+"""Whether Kafka has in its journal what scripts did to a unit."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """Floors of the units owned here as offsets of consumer groups, so that Kafka's own tools show the
 lag of each tag.
-
-Neighbours: `owner.py` says which units and when. Must not know who owns what.
 """
 
 from __future__ import annotations

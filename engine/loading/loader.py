@@ -2,8 +2,7 @@
 Kafka what the window lacks.
 
 One owner per unit at a time: the lease is in Redis, its epoch fences the owner before (a stopped
-process that wakes up). Neighbours: `owner.py` decides which units this worker owns and when to run;
-`rebuild.py` comes before, when state is lost. Must not know verbs.
+process that wakes up).
 """
 
 from __future__ import annotations

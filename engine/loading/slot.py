@@ -3,7 +3,7 @@
 Pointers are numbers here, and lie in sorted runs: a run that is full is never sorted again, and
 whoever asks merges the runs as far as it needs them. So a million pointers of one hour cost nobody
 more than some milliseconds at a time, in whatever order they come. Some 100 bytes a pointer. Pure
-data. Neighbours: `wheel.py` reads, `deferrals.py` asks.
+data.
 """
 
 from __future__ import annotations

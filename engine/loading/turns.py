@@ -1,7 +1,4 @@
-"""The turns of owned units: each files its pointers and brings what is due, beside the others.
-
-Neighbours: `owner.py` says which units, `deferrals.py` what a turn does.
-"""
+"""The turns of owned units: each files its pointers and brings what is due, beside the others."""
 
 from __future__ import annotations
 

@@ -4,8 +4,7 @@ An hour is a slot; it has its records in the partition of its number, modulo SLO
 where a message is and when it is due, and nothing else: whether the message is still deferred only
 Redis says (include/far.lua). So a pointer may be there twice, or too often, and harms nobody; only
 one that is missing would. Slots that are read stay in memory (`slot.py`) for as long as somebody
-asks for them. The topic is made when something is deferred for the first time. Neighbours:
-`deferrals.py` asks. Must not know what a unit has deferred.
+asks for them. The topic is made when something is deferred for the first time.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
 """Kafka, as the engine sees it: append, fetch, look after topics. The only package that imports the
 Kafka client.
 
-Neighbours: `appender` appends, `reader_pool` fetches, `admin` looks after topics, `kafka_errors`
-maps errors, `log` is all of it for the engine. Nothing here knows queues, tags or what a value
-means.
+Nothing here knows queues, tags or what a value means.
 """
 
 from engine.log.log import Log, value_bytes

@@ -2,8 +2,6 @@
 
 Each has a client of its own (6 ms): one whose broker was fenced while it stood still gets metadata
 without brokers, and may never find its broker again (issue 5301 of librdkafka; seen with 2.16).
-Neighbours: `log` passes requests on, `offsets` asks for leaders, `kafka_errors` maps errors. This
-module must not know what a topic is for.
 """
 
 from __future__ import annotations

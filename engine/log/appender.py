@@ -5,8 +5,7 @@ takes a new epoch and sends again, under that epoch, all that it has no answer f
 stores twice what it had stored already. So the client's records have no end: once a job is late its
 producer is given up with all that it has, whose outcome is unknown, and what comes then goes by a
 new one. Nothing is sent after it has failed: a record of a queue, or a snapshot, would come behind
-the newer one that replaced it. Neighbours: `log` gives work, `polled_producer` has the client,
-`kafka_errors` maps errors. This module must not know what is appended.
+the newer one that replaced it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""Kafka's errors as the engine's. Every KafkaError ends here; none leaves `engine.log`.
-
-Neighbours: `appender`, `reader` and `admin` ask; `engine.errors` has the tree. This module must not
-know what was tried.
-"""
+"""Kafka's errors as the engine's. Every KafkaError ends here; none leaves `engine.log`."""
 
 from __future__ import annotations
 

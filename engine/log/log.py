@@ -1,8 +1,6 @@
 """`Log`: all of Kafka that the engine uses, as one service with a start and a stop.
 
-Neighbours: the engine constructs and calls it; the work is done by `appender`, `reader_pool`,
-`offsets` and `admin`. This module must not know queues, tags or what a value means. Errors are
-engine errors: LogUnavailable unless said otherwise.
+Errors are engine errors: LogUnavailable unless said otherwise.
 """
 
 from __future__ import annotations

@@ -3,8 +3,7 @@ answers at all.
 
 They are asked for as a consumer: an admin request that times out while the broker comes back ends
 the process (assertion of librdkafka 2.16 in rd_kafka_enq_once_del_source_return), and these are
-asked for all the time. Neighbours: `log` passes requests on, `admin` waits for new topics here,
-`kafka_errors` maps errors. Must not know what a topic is for.
+asked for all the time.
 """
 
 from __future__ import annotations

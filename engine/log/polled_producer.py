@@ -1,8 +1,6 @@
 """One producer of Kafka's client, who polls it, and the jobs that it has.
 
-A thread polls: it gathers reports, and wakes the loop once per poll. Neighbours: `appender` makes
-it and gives it jobs, `kafka_errors` hears of errors. This module must not know what a failed job
-means.
+A thread polls: it gathers reports, and wakes the loop once per poll.
 """
 
 from __future__ import annotations

@@ -1,8 +1,5 @@
 """One consumer that reads one partition at a time and remembers its place. Blocking: called from
 one thread at a time.
-
-Neighbours: `reader_pool` owns the pool and the threads, `kafka_errors` maps errors. This module
-must not know about the event loop.
 """
 
 from __future__ import annotations

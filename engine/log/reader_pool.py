@@ -2,8 +2,7 @@
 
 Kafka's client is made for tailing; the engine wants to pull (topic, partition, offset). A reader
 therefore keeps its place: the next fetch at that place is served from what has been read ahead. Any
-other place costs a new assignment. Neighbours: `log` calls the pool, `reader` talks to one
-consumer. This module must not know what records mean.
+other place costs a new assignment.
 """
 
 from __future__ import annotations

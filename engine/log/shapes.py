@@ -1,7 +1,5 @@
 """What goes into the log and comes out of it. No client types here, so that the engine can import
 them freely.
-
-Neighbours: all of `engine.log` and its callers.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Days that Spark has added up: the folder that `leaseway report --out` writes.
 
 A day that is there is told from there, also when Kafka has its minutes no more; Spark writes one
-only when it is over. Of several reports the newest counts. Neighbours: `statistics` asks, and adds
-up what is not there; `spark.reports.days` writes.
+only when it is over. Of several reports the newest counts.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Reads what the workers have counted, from the meter topic.
 
-A record that Kafka has twice counts once. Neighbours: `reporter` writes, `statistics` and `series`
-add up. Must not know what the numbers are for.
+A record that Kafka has twice counts once.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 A minute that Kafka does not take is kept in memory and written later: KEPT_MINUTES of them, and the
 oldest is dropped then. A worker that is killed loses the minute that runs, and what Kafka had not
 taken. An append whose answer was lost is made again, so a record may be there twice: readers drop
-repeats (`history.py`). Neighbours: `meters` counts. Must not know what the numbers are for.
+repeats (`history.py`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""A metric over time (EMQ queryMetric): its name is `subject.measure`, as `send_request.count`.
-
-Neighbours: `history` reads. Must not know who asks.
-"""
+"""A metric over time (EMQ queryMetric): its name is `subject.measure`, as `send_request.count`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What the meters answer: a day of a queue, and a series of one metric.
-
-Neighbours: the dialects render these. Must not know how they are made.
-"""
+"""What the meters answer: a day of a queue, and a series of one metric."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """The requests of a day of a queue: from Spark's tables, or where Spark has not run, from what the
 workers counted. `spark.reports.daily_statistics` comes to the same numbers.
-
-Neighbours: `history` reads. Must not know who asks.
 """
 
 from __future__ import annotations

@@ -2,8 +2,7 @@
 
 Home is the life of the queue that the dead letter came from: its first id names that. A queue that
 somebody has created later by the same name is not its home. Whoever asked for the task must be
-allowed to send there, and is asked about again at each move. Neighbours: `task_runner.py` runs
-tasks.
+allowed to send there, and is asked about again at each move.
 """
 
 from __future__ import annotations

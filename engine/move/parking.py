@@ -3,8 +3,7 @@
 A receive parks a group (state/lua/receive_fifo.lua): its first message was received as often as the
 queue allows. That message has a mark in Redis and an entry in the journal, and those behind it are
 held back by the order alone, so nothing more has to be kept, rebuilt or forgotten
-(docs/decisions/0028). Neighbours: scripts parked and unpark; `mover.py` moves what is killed. Must
-not know how a group is parked.
+(docs/decisions/0028).
 """
 
 from __future__ import annotations

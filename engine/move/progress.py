@@ -5,8 +5,7 @@ A task's record counts what was moved before its positions. A runner that begins
 reads here which dead letters from there on are the task's own work already: they are counted when
 it passes them, others that are settled are not. And a position is written only when the journal has
 what lies before it: else a loss of Redis would leave dead letters behind that position which were
-moved, and open again. Neighbours: `task_runner.py` runs tasks. Must not know how a dead letter is
-moved.
+moved, and open again.
 """
 
 from __future__ import annotations

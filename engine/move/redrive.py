@@ -2,8 +2,7 @@
 rate, cancellable.
 
 A task is a control record; one worker at a time runs it (a lock in Redis, renewed by re-taking),
-writing its position every second. Neighbours: `task_runner.py` runs it, `progress.py` knows what
-its record does not say yet.
+writing its position every second.
 """
 
 from __future__ import annotations

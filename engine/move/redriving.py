@@ -1,7 +1,7 @@
 """The verbs of redrive tasks: dead letters go back to where they came from, or elsewhere; and those
 of parked groups.
 
-Each method passes the authoriser before anything else. Neighbours: `engine.py` has the other verbs.
+Each method passes the authoriser before anything else.
 """
 
 from __future__ import annotations

@@ -1,8 +1,5 @@
 """Which dead letters a redrive task may move: by partition, the offsets of the ids it was given;
 and by which key one may be claimed.
-
-Neighbours: `task_runner.py` walks them, `schemas/identity.py` reads ids. Must not know how a dead
-letter is moved.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A crash repeats at most a second of work, and a dead letter that was moved already is settled, so
 nothing is moved twice; the journal says that it was this task (`progress.py`), so it is counted
-once. Neighbours: `redrive.py` starts tasks, `mover.py` moves, script claim holds.
+once.
 """
 
 from __future__ import annotations

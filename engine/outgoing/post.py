@@ -2,8 +2,7 @@
 that the user could not reach.
 
 A name is resolved once, and the connection goes to an address that was looked at: a name that
-resolves to another address a moment later gains nothing. Redirects are not followed. Neighbours:
-`targets.py` says what may be reached. Must not know what is posted.
+resolves to another address a moment later gains nothing. Redirects are not followed.
 """
 
 from __future__ import annotations

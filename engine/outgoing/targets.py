@@ -2,7 +2,7 @@
 
 A user of the service must not reach through it what only the service can reach: by default an
 address must be a public one, and is connected to as it was looked at, so that a name server can't
-show another one in between. Neighbours: `post` connects. Pure.
+show another one in between. Pure.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Whether there is room for one more queue, and for its name.
-
-Neighbours: `queues.py` asks, with the right to change the queue. Must not know how a queue is made.
-"""
+"""Whether there is room for one more queue, and for its name."""
 
 from __future__ import annotations
 

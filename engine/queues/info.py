@@ -1,7 +1,4 @@
-"""What queues and tags look like to a caller: records joined with counts.
-
-Neighbours: `engine.py` returns these.
-"""
+"""What queues and tags look like to a caller: records joined with counts."""
 
 from __future__ import annotations
 

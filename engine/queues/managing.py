@@ -1,6 +1,6 @@
 """What is managed: the verbs of queues and tags.
 
-Each method passes the authoriser before anything else. Neighbours: `engine.py` has the other verbs.
+Each method passes the authoriser before anything else.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@ record.
 
 Order of a creation: control record (deleting), topic, control record, window; of a deletion:
 control record (deleting), topic, keys, tombstone. Whatever ends in between leaves a deletion that
-`alarms.py` has finished, so a creation that failed leaves no topic. Neighbours: `catalog.py` keeps
-the records. Longer than 250 lines: all that changes a queue's record, under one lock.
+`alarms.py` has finished, so a creation that failed leaves no topic. Longer than 250 lines: all that
+changes a queue's record, under one lock.
 """
 
 from __future__ import annotations

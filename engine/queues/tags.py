@@ -1,7 +1,5 @@
 """Tags of a queue: create and delete. A tag is immutable: it is deleted and made again
 (reference/emq.md 1.7).
-
-Neighbours: `queues.py` writes the queue's record.
 """
 
 from __future__ import annotations

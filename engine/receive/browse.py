@@ -1,7 +1,5 @@
 """peek, query, direct delete: messages looked at where they are, in Kafka, with their state from
 the window. Nothing is counted.
-
-Neighbours: scripts states and delete.
 """
 
 from __future__ import annotations

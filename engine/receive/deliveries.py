@@ -3,8 +3,7 @@ carries them.
 
 A delivery that no answer carried is no delivery: it is uncounted, and its message is again where it
 was. A body that can't be read makes its message rest for a second, so that a receive goes on to
-others. Neighbours: `receiver.py` leases, and starts what must not wait; `returns.py` gives back.
-Must not know who waits.
+others.
 """
 
 from __future__ import annotations

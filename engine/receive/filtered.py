@@ -3,8 +3,6 @@ the other receives of the tag.
 
 A tag's own filter is in its window; this one is not, so Kafka is read from the oldest open message
 on, LOOKS pages of each partition at most; what was deferred, and so is older, is read one by one.
-Neighbours: `browse` reads, `poll` leases. Must not know
-who waits.
 """
 
 from __future__ import annotations

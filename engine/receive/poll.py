@@ -1,9 +1,8 @@
 """Asks the partitions of a queue what is due, the one with the oldest message first, as far as the
 line knows.
 
-Neighbours: `receiver.py` says for whom; `waiters.py` knows when which partition may have something.
-Must not know who waits. Longer than 250 lines: the orders in which partitions are asked (shared,
-exact, by priority) are over the same few calls.
+Longer than 250 lines: the orders in which partitions are asked (shared, exact, by priority) are
+over the same few calls.
 """
 
 from __future__ import annotations

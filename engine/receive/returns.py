@@ -1,7 +1,5 @@
 """Deliveries that no answer carried are given back: uncounted, and each message is again where it
 was.
-
-Neighbours: `deliveries.py` and `receiver.py` find them. Must not know why nobody got them.
 """
 
 from __future__ import annotations

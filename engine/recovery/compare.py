@@ -4,8 +4,7 @@ data, no clients.
 Of an offset Redis says one of three things: open (in visible), over (taken and not open), to come
 (at or above the cursor and not in ahead). The journal says settled (below the floor or among the
 settled), touched (an open delivery), or nothing; then only the record can tell whether the tag
-wanted the message: such offsets are handed on in `untouched` and `over`. Neighbours: `verify.py`
-takes the moment, folds the journal, and looks at records.
+wanted the message: such offsets are handed on in `untouched` and `over`.
 """
 
 from __future__ import annotations

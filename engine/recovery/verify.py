@@ -8,8 +8,7 @@ rebuild does not need it: bodies in the window and their bytes (they come from K
 delayed messages, remembered move keys, the floor as far as it may lag behind, and when a message of
 a Kafka-native producer is due (the queue's delay at its load holds). A message whose record
 retention has removed since is left out. An entry that Redis has and Kafka not yet is waited for; if
-nobody owns the unit, its outbox is drained here. Neighbours: `compare.py` compares, `snapshots.py`
-folds, `maintenance.py` asks. Must not know how it is printed.
+nobody owns the unit, its outbox is drained here.
 """
 
 from __future__ import annotations

@@ -2,8 +2,7 @@
 
 It fires with the first value at its threshold or above, and clears when CALM values in a row are
 below CLEARS of it, so a value at the edge does not go back and forth. Who was told that it fires is
-told again after SILENCE_MS, not before. Neighbours: `engine.alerts.judge` brings the values. Must
-not know where they come from.
+told again after SILENCE_MS, not before.
 """
 
 from __future__ import annotations

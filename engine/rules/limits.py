@@ -2,7 +2,7 @@
 never wider.
 
 Sources: reference/emq.md section 1.2, reference/sqs.md sections 3 and 5; wider where the native API
-allows more. Neighbours: `queues.py`, `sender.py`, `receiver.py`, `leases.py` call the checks.
+allows more.
 """
 
 from __future__ import annotations

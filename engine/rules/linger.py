@@ -3,7 +3,7 @@ once, a moment while much is.
 
 Who is answered asks again a fraction of a millisecond later. A batch that starts before that leaves
 them to the next one: under load there would be two halves in turn, each with the costs of a whole.
-Sends, receives and acks use it alike. Must not know any of them.
+Sends, receives and acks use it alike.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The record of a new queue, and how many partitions a queue of each kind has.
-
-Neighbours: `engine.queues.queues` makes queues.
-"""
+"""The record of a new queue, and how many partitions a queue of each kind has."""
 
 from __future__ import annotations
 

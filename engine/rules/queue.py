@@ -1,7 +1,7 @@
 """A queue as the engine works with it: its record plus what follows from it, computed once per
 change.
 
-Neighbours: `catalog.py` makes it, all verbs read it. Immutable.
+Immutable.
 """
 
 from __future__ import annotations

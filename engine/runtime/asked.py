@@ -2,7 +2,6 @@
 nothing.
 
 Who serves a request sets `current`; the authoriser and the verbs note here what they are asked.
-Neighbours: `callers.audit` writes it down. Must not know what a verb does.
 """
 
 from __future__ import annotations

@@ -2,8 +2,7 @@
 behind between two steps.
 
 Armed by LEASEWAY_FAILPOINTS (the engine arms what its settings say) or by a test in process; else
-`reached` is one look into an empty dict. Neighbours: the modules that work in steps call `reached`.
-Must not know what a step does.
+`reached` is one look into an empty dict.
 
     NAME=ACTION[*N][@FILE], ...
     ACTION: kill (SIGKILL of this process), raise (FailpointReached), sleep:MS (of the whole

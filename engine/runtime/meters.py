@@ -2,8 +2,7 @@
 
 A request is counted when its verb returns: one that was refused or has failed is not, and one whose
 handles were stale is, with the messages that it has changed. A request with handles of several tags
-is counted under the tag of the first. Neighbours: `engine.engine` and `engine.receive.leases`
-count, `reporter` takes a minute away. Must not know Kafka. A request costs one call here.
+is counted under the tag of the first. A request costs one call here.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """cancel, reschedule: what the sender of a delayed message may still change, by its id.
 
 A script decides under all tags at once, so a message is cancelled, or given to somebody, never
-both. The answer comes when the journal has it: a loss of Redis takes nothing back. Neighbours:
-scripts cancel and reschedule; `window.entry` knows what is far.
+both. The answer comes when the journal has it: a loss of Redis takes nothing back.
 """
 
 from __future__ import annotations

@@ -5,7 +5,6 @@ worker comes to the same outcome, whoever wrote what when. Each decision has a k
 Kafka's compaction drops none before the transaction is forgotten. A decision without its half is
 either old (Kafka has dropped the half since) or comes from a worker that was stopped until the
 transaction was forgotten: it counts once a step `done` follows, which only a finished one has.
-Neighbours: `half_log.py` reads and writes. Pure data; must not know clocks.
 """
 
 from __future__ import annotations

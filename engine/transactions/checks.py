@@ -4,7 +4,6 @@ The keeper of a shard writes when producers may be asked about a transaction; ev
 that, and one that has a producer waiting takes the check by a lock in Redis, so that two producers
 are not asked the same at once. When Redis has lost the lock they may be: an answer counts once in
 any case. A producer that dies with a check is not missed: the next check is another one.
-Neighbours: `book.py` tells of checks, `webhooks.py` takes some. Must not know who may ask.
 """
 
 from __future__ import annotations

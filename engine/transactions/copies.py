@@ -1,7 +1,4 @@
-"""What a queue's topic has of committed transactions, for who takes up what another began.
-
-Neighbours: `finisher.py` asks. Must not know what is to be done about it.
-"""
+"""What a queue's topic has of committed transactions, for who takes up what another began."""
 
 from __future__ import annotations
 

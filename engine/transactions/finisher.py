@@ -5,11 +5,10 @@ messages appended to the queue -> in the window -> `done` with their places -> h
 made the decision goes on at once; the keeper of the shard takes up what a dead worker left. A
 message of a commit has an origin that names the transaction and its place in it, and so a move key
 (engine/move): of two copies the first in the log counts, and the window drops the other. Three
-things keep a copy from counting twice however late it comes: the window remembers its newest
-20,000 move keys; who takes up a commit looks first what the queue's log has of it; and a copy that
-was appended more than 30 s after its attempt began (its `moved_at_ms`, a time of the log) is
-skipped by every reader. Neighbours: `transactions.py` decides, `keeper.py` takes up. Must not know
-who asked.
+things keep a copy from counting twice however late it comes: the window remembers its newest 20,000
+move keys; who takes up a commit looks first what the queue's log has of it; and a copy that was
+appended more than 30 s after its attempt began (its `moved_at_ms`, a time of the log) is skipped by
+every reader.
 """
 
 from __future__ import annotations

@@ -2,7 +2,6 @@
 
 A shard is a partition of the topic; the id of a transaction decides which. A worker reads a shard
 when it needs it (`reach`, `sync`), and once a second what came meanwhile, if something did.
-Neighbours: `book.py` says what records mean. Must not know verbs.
 """
 
 from __future__ import annotations

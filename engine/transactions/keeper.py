@@ -4,7 +4,7 @@ finishes what a dead worker began, forgets what is over.
 Each shard has one keeper, by a lock in Redis. A keeper that was stopped and goes on after its
 successor does no harm: a check has a number that counts once, a decision counts only if it is the
 first in the log, what follows from one is idempotent (`finisher.py`), and nothing is forgotten that
-is not done. Neighbours: `transactions.py` decides. Must not know verbs.
+is not done.
 """
 
 from __future__ import annotations

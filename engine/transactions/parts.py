@@ -1,7 +1,4 @@
-"""The parts of transactions, built and joined.
-
-Neighbours: `engine.wiring` builds all others.
-"""
+"""The parts of transactions, built and joined."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 Who may send to a queue may prepare and decide its transactions and answer for its producers; who
 has prepared one and lost that right may roll it back. Each method passes the authoriser before
-anything else. Neighbours: `engine.py` has the other verbs.
+anything else.
 """
 
 from __future__ import annotations

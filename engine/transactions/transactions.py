@@ -2,8 +2,7 @@
 
 A decision is a record in the topic of half messages, and of several the first in the log counts: a
 worker appends its own, reads up to it, and knows what was decided. That record is the commit: what
-follows (`finisher.py`) is carried out by whoever lives. Neighbours: `transacting.py` asks;
-`checks.py` asks producers. Must not know who may do what.
+follows (`finisher.py`) is carried out by whoever lives.
 """
 
 from __future__ import annotations

@@ -2,9 +2,7 @@
 
 A webhook gets a check only if who registered it may send to the transaction's queue: a group name
 belongs to nobody, so it opens nothing. The keeper of the transaction's shard asks; an answer that
-does not come, or decides nothing, leaves the transaction open until its next check. Neighbours:
-`checks.py` has the open checks, `transactions.py` decides. Must not know how the webhook was
-registered.
+does not come, or decides nothing, leaves the transaction open until its next check.
 """
 
 from __future__ import annotations

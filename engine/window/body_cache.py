@@ -3,8 +3,7 @@ go to Redis and back.
 
 Only while no other worker listens for wake-ups. The window then has such a message without its
 body, and whoever finds none, there or here, reads it from Kafka. So what is kept may be forgotten
-at any time: it is a matter of speed alone. Neighbours: `entry` keeps, `deliveries` and
-`mover` look up, `leases` settles, `owner` counts the workers.
+at any time: it is a matter of speed alone.
 """
 
 from __future__ import annotations

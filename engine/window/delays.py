@@ -6,8 +6,7 @@ them would come; so a send that would make more of them than MAX_DELAYED is refu
 room for the others. What is delayed is counted by Redis twice a second, and here in between;
 without Redis nothing is known and nothing refused. What comes past that (a native producer's, or
 what stood behind a full window) is told by an alarm (`alarms.py`). A release with a delay is
-refused likewise. Neighbours: `sender.py` and `leases.py` ask. Must not know which partition a send
-goes to.
+refused likewise.
 """
 
 from __future__ import annotations

@@ -2,8 +2,7 @@
 
 Messages of this worker's own senders are kept here where they may be (`body_cache.py`), and those
 of them that are alike but for their offsets are one entry: a batch of a hundred sends is then some
-ten arguments for the script, not seven hundred. Neighbours: `sender.py` has written them. Must not
-know how they travel.
+ten arguments for the script, not seven hundred.
 """
 
 from __future__ import annotations

@@ -4,11 +4,10 @@ message is delayed for longer.
 Kafka knows one time for all records of a topic, which is the only record of it: what a worker has
 in memory is a copy. It is raised before anything of a longer delay is stored, or taken from a
 native producer, and before settings that need more count; it is lowered after settings that need
-less do, and never falls by itself, for nobody knows when the last such message is gone. The
-topic of a queue with `keep_unacked` keeps records for ever: what every tag has settled is deleted
-from it here (docs/decisions/0025). A floor passes messages that are deferred (0021), so what is
-below it is looked for before that. Neighbours: `sender.py` and `loader.py` ask for a delay,
-`queues.py` changes settings, `alarms.py` looks for what may go. Must not know verbs.
+less do, and never falls by itself, for nobody knows when the last such message is gone. The topic
+of a queue with `keep_unacked` keeps records for ever: what every tag has settled is deleted from it
+here (docs/decisions/0025). A floor passes messages that are deferred (0021), so what is below it is
+looked for before that.
 """
 
 from __future__ import annotations

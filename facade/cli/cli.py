@@ -1,8 +1,7 @@
 """The `leaseway` command: a table of subcommands.
 
-Neighbours: each subcommand is a row of COMMANDS; what it does lives elsewhere and is imported when
-it runs, so that `leaseway --help` needs neither Kafka's client nor a web framework. It must not
-decide anything itself.
+What a subcommand does is imported when it runs, so that `leaseway --help` needs neither Kafka's
+client nor a web framework.
 """
 
 from __future__ import annotations

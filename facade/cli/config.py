@@ -1,8 +1,4 @@
-"""Settings as text: `leaseway config`, docs/reference/config.md, .env.example.
-
-Neighbours: `facade.config` holds meaning and default of each setting, `settings` the tables of
-the stack. It must not know how a setting is used.
-"""
+"""Settings as text: `leaseway config`, docs/reference/config.md, .env.example."""
 
 from __future__ import annotations
 

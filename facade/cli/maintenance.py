@@ -1,8 +1,5 @@
 """`leaseway verify` and `rebuild`: maintenance from the command line, and its findings as text or
 JSON.
-
-Neighbours: `facade.cli.cli` prints what these return; `engine.recovery.maintenance` does the work.
-It must not know how state is compared.
 """
 
 from __future__ import annotations

@@ -1,8 +1,5 @@
 """`leaseway prepare`, which `leaseway up` runs once for a data folder: it tells the embedded Kafka
 what others may do, and brings what a version of before has written to the format of now.
-
-Neighbours: `facade.stack.supervisor` runs it, with the settings of the workers. It must not know
-what is in the folder.
 """
 
 from __future__ import annotations

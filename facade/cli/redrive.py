@@ -2,8 +2,7 @@
 redrive tasks of the service move them.
 
 A dead letter that was moved already, or settled otherwise since Spark looked, is passed over by the
-task, so running it twice, or again after a failure, moves nothing twice. Neighbours: `spark_jobs`
-runs the job, the native API the tasks. Must not know how a dead letter is moved.
+task, so running it twice, or again after a failure, moves nothing twice.
 """
 
 from __future__ import annotations

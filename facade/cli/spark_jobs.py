@@ -1,8 +1,5 @@
 """`leaseway sql`, `report` and `live`: starts the jobs of `spark/` with the pinned connectors and
 the brokers that we know.
-
-Neighbours: `facade.cli.spark_options` calls it. It must not know what a job counts, and a job never
-talks to the facade.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
 """What the subcommands that look back take: sql, report, live, redrive, spark-zip.
 
-Neighbours: rows of `cli.COMMANDS` name these functions; what a job does is imported when it runs.
 It must not decide anything itself.
 """
 

@@ -1,6 +1,6 @@
 """`python -m facade.demo`: the same as `leaseway demo`, with its options.
 
-Neighbours: `run`. It must not do anything else.
+It must not do anything else.
 """
 
 from __future__ import annotations

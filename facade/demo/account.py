@@ -1,7 +1,7 @@
 """The account: what went where under each tag, by the consumers' own counts and by the service's,
 and whether it adds up.
 
-Neighbours: `run` fills an `Outcome`, `page` writes it down. It must not ask the service.
+It must not ask the service.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """The data: 3,376 airports of the package vega-datasets, and what has to be right in a row before
 it is of use.
 
-Neighbours: `flow` sends the rows and lets jobs check them, `states` has the geography. It must not
-know queues. Nothing is made worse here: the rows are sent as they ship, and those that fail are
-wrong in the data set.
+Nothing is made worse here: the rows are sent as they ship, and those that fail are wrong in the
+data set.
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
 """One connection to the native HTTP API, by the standard library alone: what any user's program
 could do.
-
-Neighbours: `flow` calls it, a client per thread. It must not know what the messages are.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""The errors of the demo.
-
-Neighbours: every module of `facade.demo` raises `DemoError`, `run` prints it. It must not know what
-failed.
-"""
+"""The errors of the demo."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The traffic: one sender and three consumers, all at once, each a thread with a connection of its
 own.
 
-Neighbours: `run` starts and watches it, `account` tells what came of it. It must not print.
+It must not print.
 
 Consumers fail as real ones do: one that can't use a row gives it back (release), or does nothing
 and lets its lease run out.

@@ -1,7 +1,5 @@
 """A `leaseway up` of the demo's own: in a temporary folder, on a free port, gone when the demo
 ends.
-
-Neighbours: `run` enters it when no endpoint is given. It must not know what the stack consists of.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The account as plain text for a terminal.
 
-Neighbours: `run` prints it, `account` has the figures. It must not decide whether they add up.
+It must not decide whether they add up.
 """
 
 from __future__ import annotations

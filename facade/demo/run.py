@@ -1,8 +1,4 @@
-"""The order of events: a service, a queue with its tags, the traffic, the account.
-
-Neighbours: all modules of `facade.demo`; `facade.cli.cli` calls `add_arguments` and `run`, or
-`main`. It must not know how any of them works.
-"""
+"""The order of events: a service, a queue with its tags, the traffic, the account."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Where the states and territories of the United States lie: a box around each.
 
-Neighbours: `airports` compares positions with it. It must not know airports. Facts of geography,
-rounded outwards to a tenth of a degree; CQ is the FAA's code for the Northern Mariana Islands.
+Facts of geography, rounded outwards to a tenth of a degree; CQ is the FAA's code for the Northern
+Mariana Islands.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""Which function does which method of which service.
-
-Neighbours: `wire.services` knows how calls look, `exchange` runs these. This module must not know
-HTTP.
-"""
+"""Which function does which method of which service."""
 
 from __future__ import annotations
 

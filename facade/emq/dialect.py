@@ -1,7 +1,4 @@
-"""The EMQ dialect: which requests are EMQ's. They are Thrift messages at three paths.
-
-Neighbours: `exchange` has the protocol. This module must not know any method.
-"""
+"""The EMQ dialect: which requests are EMQ's. They are Thrift messages at three paths."""
 
 from __future__ import annotations
 

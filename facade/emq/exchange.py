@@ -2,8 +2,6 @@
 
 A business error is an answer with status 200; only what stops a request before its method has
 another status, and no Thrift body, for most clients decode no other (reference/emq.md 4.3).
-Neighbours: `dialect` says which requests are EMQ's, `actions` do the work. This module must not
-know any method.
 """
 
 from __future__ import annotations

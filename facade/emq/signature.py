@@ -1,8 +1,7 @@
 """Galaxy-V2 signatures: what a request claims, and whether a secret makes the same signature.
 
 Pure: no clock, no keys. All headers of Xiaomi are signed, and the path; `id` and `type` of the
-query are not. A body without a digest in the head is not signed. Neighbours: the exchange reads the
-claim, the engine has the secret. This module must not know methods.
+query are not. A body without a digest in the head is not signed.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@ given.
 
 All input goes through msgspec, bodies and query strings alike, so there is one style of errors.
 msgspec says where and what was expected in a sentence; here the sentence is taken apart and the
-value given is looked up. Neighbours: `facade.native.exchange`. This module must not know any shape.
+value given is looked up.
 """
 
 from __future__ import annotations

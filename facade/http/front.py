@@ -1,8 +1,7 @@
 """The only app that the server runs: it serves each request in the dialect that claims it.
 
 Bodies, who asks, pages of other sites, clients that go, metrics, replies and unexpected errors are
-treated here, once for all dialects. Neighbours: `facade.dialect` says what a dialect is, `asgi`
-reads and writes. This module must not know a dialect.
+treated here, once for all dialects.
 """
 
 from __future__ import annotations

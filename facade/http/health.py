@@ -1,8 +1,5 @@
 """Health of a worker: /live (the process answers), /ready (its parts work) and /health (does
 anything need attention).
-
-Neighbours: load balancers and the supervisor ask; the engine knows its parts. This module must not
-know Kafka or Redis.
 """
 
 from __future__ import annotations

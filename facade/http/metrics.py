@@ -1,9 +1,8 @@
 """Prometheus metrics of a facade worker, in a registry of its own (two apps in one process don't
 share counts).
 
-Neighbours: `front` observes, `/metrics` renders; the engine's counters are read when
-asked for. Each worker process counts itself: behind one port, a scrape gets the worker that took
-the connection. This module must not know any operation.
+Each worker process counts itself: behind one port, a scrape gets the worker that took the
+connection.
 """
 
 from __future__ import annotations

@@ -1,8 +1,5 @@
 """An operation: one method at one path, as a value. Routes, the fast path and the OpenAPI
 document are made from it.
-
-Neighbours: the dialects list theirs; `facade.native.exchange` runs them;
-`facade.native.reference.openapi` describes them. This module must not know any operation.
 """
 
 from __future__ import annotations

@@ -1,8 +1,5 @@
 """What goes wrong, as RFC 9457 problem details: one row per code, one table from engine errors to
 codes' statuses.
-
-Neighbours: `facade.native.exchange` turns exceptions into problems; the schema registry renders a
-`Problem` its own way. This module must not know routes or shapes.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """The read side of the Schema Registry API, so that stock Avro deserialisers read our topics.
 
 Subjects are our schemas' own names and, for each queue the caller may list, `<topic>-value` as
-Kafka clients name it. Neighbours: `schemas.registry` has the schemas; errors have the registry's
-own form. This module must not know Avro.
+Kafka clients name it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Which operation a request asks for, and which function does it (reference/mns.md section 3).
-
-Neighbours: the exchange asks. This module must not know HTTP's headers.
-"""
+"""Which operation a request asks for, and which function does it (reference/mns.md section 3)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """The MNS dialect: which requests are MNS's. They have a header of MNS, its signature, or one of
 its paths.
-
-Neighbours: `exchange` has the protocol. This module must not know any operation.
 """
 
 from __future__ import annotations

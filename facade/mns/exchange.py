@@ -1,8 +1,5 @@
 """One request of an MNS client: XML over HTTP, the operation in method, path and query; and the
 answer.
-
-Neighbours: `dialect` says which requests are MNS's, `actions` chooses what does the work. This
-module must not know any operation.
 """
 
 from __future__ import annotations

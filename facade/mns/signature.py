@@ -2,8 +2,7 @@
 signature.
 
 Pure: no clock, no keys. The method, three headers, all headers of MNS and the target of the request
-are signed; the body is by its digest, if the head has one (reference/mns.md 4.1). Neighbours: the
-exchange reads the claim, the engine has the secret. This module must not know operations.
+are signed; the body is by its digest, if the head has one (reference/mns.md 4.1).
 """
 
 from __future__ import annotations

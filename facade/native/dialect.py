@@ -2,8 +2,7 @@
 other operation is found by FastAPI's routes.
 
 A FastAPI route costs about 70 us a request more than this. The same verbs are routes of that app
-too (for 405 and for proxies that mount us under a prefix), with the same exchanges. This module
-must not know what a verb does.
+too (for 405 and for proxies that mount us under a prefix), with the same exchanges.
 """
 
 from __future__ import annotations

@@ -1,8 +1,5 @@
 """One request of an operation: credentials, path and query, then the body; any error becomes a
 problem.
-
-Neighbours: the fast path and FastAPI's routes both make exchanges, so a request is treated the same
-on either. This module must not know any operation.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Operations on messages: the hot verbs (send, receive, ack, extend, release, kill) and looking at
 messages.
 
-Each reads its parameters, asks the engine, and renders. Neighbours: `translate`, `render`,
-`examples`; `routes` lists them. This module must not know HTTP beyond statuses.
+Each reads its parameters, asks the engine, and renders.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""All operations of the native dialect; its errors speak its words (seconds).
-
-Neighbours: `messages`, `queues`, `transactions`, `tasks`, `access`, `watching` hold them;
-`facade.app` mounts them. This module must not know HTTP.
-"""
+"""All operations of the native dialect; its errors speak its words (seconds)."""
 
 from __future__ import annotations
 

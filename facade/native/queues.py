@@ -1,7 +1,6 @@
 """Operations on queues, their redrive policies and tags.
 
-Each reads its parameters, asks the engine, and renders. Neighbours: `translate`, `render`,
-`examples`; `routes` lists them. This module must not know HTTP beyond statuses and Location.
+Each reads its parameters, asks the engine, and renders.
 """
 
 from __future__ import annotations

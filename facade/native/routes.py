@@ -1,7 +1,6 @@
 """The FastAPI app: a route per operation, and problems for paths and methods that there are not.
 
-It finds the operation; the front serves the request. Neighbours: `facade.app` gives the operations;
-`openapi` the document. This module must not know what an operation does.
+It finds the operation; the front serves the request.
 """
 
 from __future__ import annotations

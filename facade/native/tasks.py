@@ -1,7 +1,6 @@
 """Operations on what could not be processed: redrive tasks, and parked groups.
 
-Each reads its parameters, asks the engine, and renders. Neighbours: `translate`, `render`,
-`examples`; `routes` lists them. This module must not know HTTP beyond statuses and Location.
+Each reads its parameters, asks the engine, and renders.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Operations on transactions: prepare, commit, rollback, unknown; the checks of a producer group,
 and its webhook.
 
-Each reads its parameters, asks the engine, and renders. Neighbours: `translate`, `render`,
-`examples`; `operations` lists them. This module must not know HTTP beyond statuses and Location.
+Each reads its parameters, asks the engine, and renders.
 """
 
 from __future__ import annotations

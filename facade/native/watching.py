@@ -1,7 +1,6 @@
 """Operations on what is counted and watched: alert policies, metrics, statistics of days.
 
-Each reads its parameters, asks the engine, and renders. Neighbours: `examples`; `operations` lists
-them. This module must not know HTTP beyond statuses.
+Each reads its parameters, asks the engine, and renders.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Which function does which method of the service.
-
-Neighbours: the exchange runs these. This module must not know gRPC.
-"""
+"""Which function does which method of the service."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """One request of a RocketMQ client: who asks, what the method answers, how a failure is said.
 
 A failure of a method is a Status in its answer, and gRPC's own status stays OK; only the telemetry
-stream ends with one of gRPC's (reference/rocketmq.md, part 4). Neighbours: `server` joins this with
-gRPC, `actions` do the work. This module must not know any method of one answer.
+stream ends with one of gRPC's (reference/rocketmq.md, part 4).
 """
 
 from __future__ import annotations

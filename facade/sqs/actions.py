@@ -1,7 +1,4 @@
-"""The actions of SQS by name: all of the service model.
-
-Neighbours: `dialect` looks them up. This module must not know HTTP.
-"""
+"""The actions of SQS by name: all of the service model."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """The SQS dialect: which requests are SQS's, at any path, and in which of its two protocols.
 
-It claims before the native dialect does. Neighbours: `exchange` has the two protocols. This module
-must not know any action.
+It claims before the native dialect does.
 """
 
 from __future__ import annotations

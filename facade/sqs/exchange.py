@@ -2,8 +2,7 @@
 answers in XML.
 
 Both turn a request into an action and its input struct, and a reply struct or an error into bytes;
-so an action is written once. Neighbours: `dialect` says which protocol a request is in, `actions`
-do the work. This module must not know any action.
+so an action is written once.
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
 """Which paths are those of SQS: the root, or an account's number first; and of them those of a
 queue.
-
-Neighbours: `dialect` and `exchange` ask. This module must not know requests.
 """
 
 from __future__ import annotations

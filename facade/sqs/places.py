@@ -2,8 +2,7 @@
 
 `facade.called` knows how the client called us. Account and region count with `sqs_namespaces`: the
 region is the one that was signed for; the account is the first part of the path, else a key id of
-12 digits, else that of the settings. Neighbours: `exchange` asks for the place of each request, and
-checks signatures against the host that the client called. This module must not know actions.
+12 digits, else that of the settings.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """AWS Signature Version 4: what a request claims, and whether a secret makes the same signature.
 Header and presigned query.
 
-Pure: no clock, no keys. Any region is accepted, the service must be sqs. Neighbours: `exchange`
-reads the claim, the engine has the secret. This module must not know actions.
+Pure: no clock, no keys. Any region is accepted, the service must be sqs.
 """
 
 from __future__ import annotations

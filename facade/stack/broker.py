@@ -1,8 +1,4 @@
-"""Kafka as a child: its files, its command, is it there.
-
-Neighbours: `settings` holds the properties; `supervisor` and the tests run the `Program` made here.
-It must not know topics.
-"""
+"""Kafka as a child: its files, its command, is it there."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """The class archive of Kafka: its classes as the JVM has them once they are loaded and verified, so
 that a start maps a file in place of doing that work again (the JDK calls it AppCDS).
 
-`leaseway jars` makes it beside the jars; the broker uses it where it is. It saves a
-quarter of the processor time of a start, and changes nothing else: without it, or with one of
-another Java or of other jars, Kafka starts as before. Neighbours: `broker` asks where it is.
+`leaseway jars` makes it beside the jars; the broker uses it where it is. It saves a quarter of the
+processor time of a start, and changes nothing else: without it, or with one of another Java or of
+other jars, Kafka starts as before.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Whether the Kafka and the Redis of the settings answer, and one line that says which does not.
 
-Neighbours: `serving` asks before it starts workers; `broker` and `redis_server` ask their own
-service. No client of either is needed.
+No client of either is needed.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""redis-server as a child: its file, its command, is it there.
-
-Neighbours: `settings` holds the options; `supervisor` and the tests run the `Program` made here. It
-must not know keys, and does not import the Redis client.
-"""
+"""redis-server as a child: its file, its command, is it there."""
 
 from __future__ import annotations
 

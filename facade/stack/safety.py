@@ -1,8 +1,4 @@
-"""What a facade refuses to start with.
-
-Neighbours: `facade.cli.cli` and `worker` call it before anything listens. It must not know how
-requests are authorised.
-"""
+"""What a facade refuses to start with."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""`leaseway serve`: facade workers against a Kafka and a Redis that are there already.
-
-Neighbours: `workers`, `group`. It must not know who runs Kafka and Redis.
-"""
+"""`leaseway serve`: facade workers against a Kafka and a Redis that are there already."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""`leaseway up`: Kafka and Redis side by side, then the facade workers, until asked to stop.
-
-Neighbours: `folder`, `broker`, `redis_server`, `workers`, `group`. It must not know what the facade
-serves, beyond /ready.
-"""
+"""`leaseway up`: Kafka and Redis side by side, then the facade workers, until asked to stop."""
 
 from __future__ import annotations
 

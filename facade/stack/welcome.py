@@ -1,6 +1,6 @@
 """What `leaseway up` prints when it is ready: the endpoint and three commands that work.
 
-Neighbours: `supervisor` prints it. It must not do anything.
+It must not do anything.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""Facade workers as children: how to run one, is it there.
-
-Neighbours: `worker` is what runs in the child; `supervisor` and `serving` run the `Program`s made
-here. It must not know the app.
-"""
+"""Facade workers as children: how to run one, is it there."""
 
 from __future__ import annotations
 

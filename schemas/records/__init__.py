@@ -1,8 +1,4 @@
-"""What is written to Kafka, as frozen structs; `wire.py` turns them into Avro and back.
-
-Neighbours: `engine` makes and reads them; `avro/*.avsc` says the same with units and defaults (a
-test holds both together). This module must not know topics or clients.
-"""
+"""What is written to Kafka, as frozen structs; `wire.py` turns them into Avro and back."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Records of what requests a queue has seen, of who is told of it, and of who has asked for what.
-
-Neighbours: `schemas.wire` packs them as it does all records.
-"""
+"""Records of what requests a queue has seen, of who is told of it, and of who has asked for what."""
 
 from __future__ import annotations
 

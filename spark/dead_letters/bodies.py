@@ -2,8 +2,7 @@
 their sources that succeeded.
 
 The stage keeps no bodies, since they are most of the log: so a few ranges of offsets are read once
-more. Neighbours: `report.py` calls it, `staging.py` has said which offsets. Must not know what is
-analysed.
+more.
 """
 
 from __future__ import annotations

@@ -4,8 +4,7 @@ succeeded.
 A dead letter's *marks* are the tokens (`shape.tokens`) that dead letters of its queue have far more
 often than succeeded messages of that queue. Dead letters with equal marks are one *pattern*;
 MinHash LSH finds patterns with similar marks, and each pattern joins its most frequent neighbour.
-So the costly part works on hundreds of patterns, not on dead letters. Neighbours: `markers.py`
-finds marks, `dead_letters.py` gives the succeeded messages. Must not know Kafka or pages.
+So the costly part works on hundreds of patterns, not on dead letters.
 """
 
 from __future__ import annotations

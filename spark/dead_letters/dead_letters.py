@@ -2,8 +2,7 @@
 in bursts.
 
 Input is DEAD_LETTERS of `columns.py`. Times are timestamps, `*_ms` milliseconds, `*_bytes` bytes;
-`at_rest` counts dead letters that nobody has settled yet. Neighbours: `shape.py` looks into bodies,
-`clusters.py` finds causes. Must not know Kafka or pages.
+`at_rest` counts dead letters that nobody has settled yet.
 """
 
 from __future__ import annotations

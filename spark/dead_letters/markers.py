@@ -1,7 +1,5 @@
 """Which tokens tell of a cause: those that dead letters of a queue have far more often than its
 succeeded messages of the same format.
-
-Neighbours: `shape.py` makes tokens, `clusters.py` compares them. Must not know what a cluster is.
 """
 
 from __future__ import annotations

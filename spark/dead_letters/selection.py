@@ -1,9 +1,7 @@
 """The jobs behind `leaseway redrive`: which dead letters an SQL condition chooses, and how those
 were settled that no task has counted.
 
-The facade reads the files and starts redrive tasks; Spark never talks to it. Neighbours:
-`spark/__main__.py` runs the jobs, `facade/cli/redrive.py` reads what they wrote. Must not know
-tasks.
+The facade reads the files and starts redrive tasks; Spark never talks to it.
 """
 
 from __future__ import annotations

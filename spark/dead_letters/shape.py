@@ -1,8 +1,7 @@
 """What a body looks like: its fields (JSON key paths with types), its shape, and the tokens by
 which bodies are compared.
 
-Neighbours: `dead_letters.py` counts shapes, `clusters.py` compares tokens. Built-in functions only.
-Must not know queues.
+Built-in functions only.
 """
 
 from __future__ import annotations

@@ -2,8 +2,7 @@
 against this page.
 
 Units: `*_at` are timestamps (Kafka's log-append time or Redis' clock, to the millisecond), `*_ms`
-durations in milliseconds, `*_bytes` bytes. A column is only ever added. Neighbours: `tables.py`
-makes the frames, `reports/` reads them. Must not know Kafka.
+durations in milliseconds, `*_bytes` bytes. A column is only ever added.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Records of Kafka to columns: Confluent heads, Avro by the schemas of `schemas/`, native records.
 
-Every function is a pure DataFrame -> DataFrame. Neighbours: `tables.py` calls them on what
-`source.py` read. Must not know which topics there are.
+Every function is a pure DataFrame -> DataFrame.
 """
 
 from __future__ import annotations

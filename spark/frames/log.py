@@ -1,8 +1,7 @@
 """Where the log is: brokers, prefix of the topics, security settings, and the command-line options
 that say so.
 
-Neighbours: `source.py` reads topics of a `Log`. Must not import PySpark: `leaseway --help` asks
-here for options.
+Must not import PySpark: `leaseway --help` asks here for options.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""Builds Spark sessions.
-
-Neighbours: jobs call `job`, notebooks `session`; `log.py` has the Kafka settings, which belong to a
-source and not to a session. Must not know columns.
-"""
+"""Builds Spark sessions."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Reads topics as Kafka gives them, in batch and as a stream; a range goes down to the brokers.
-
-Neighbours: `tables.py` decodes. Must not know what is in a record.
-"""
+"""Reads topics as Kafka gives them, in batch and as a stream; a range goes down to the brokers."""
 
 from __future__ import annotations
 

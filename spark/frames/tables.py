@@ -1,8 +1,7 @@
 """The typed frames over a log, in batch and as streams; `columns.py` says what is in them.
 
-Neighbours: `source.py` reads, `decode.py`, `atomic_batches.py`, `transitions.py`, `deliveries.py`
-transform. Half messages (undecided transactions) live in a topic of their own, `<prefix>.half`, so
-no frame here can show one; what a transaction commits is an ordinary message.
+Half messages (undecided transactions) live in a topic of their own, `<prefix>.half`, so no frame
+here can show one; what a transaction commits is an ordinary message.
 """
 
 from __future__ import annotations

@@ -4,8 +4,6 @@ Two queries: one over the queues' topics, one over the journal. Micro-batch N re
 N-1 left, and writes its counts and its own state to folders of its number. After a crash Spark
 repeats a micro-batch with the same offsets, and it overwrites the same folders: so the sum over all
 folders counts every record once. Rates go to a topic after that, at least once, with the number.
-Neighbours: `streaming_state.py` has the rules, `counts.py` the counts. Must not know who reads the
-rates.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ rules that look back.
 A state is a small frame: the last seq of each unit, the records of batches that are not whole yet,
 the leases that have not ended. No watermark is needed, so nothing is ever dropped as late: a job
 that catches up reads one partition hours ahead of another. Every function is a pure DataFrame ->
-DataFrame. Neighbours: `live.py` keeps the states; `counts.py` and `reports/` count what comes out.
+DataFrame.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Charts as SVG: lines over time, stacked columns over time, stacked bars by name, columns of a
 histogram.
 
-Colours are classes k0..k5, which the style sheet gives for light, dark and paper. Must not know
-what is drawn.
+Colours are classes k0..k5, which the style sheet gives for light, dark and paper.
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
 """The part of the page about dead letters: where from, when, how old, which causes. Rows in, HTML
 out.
-
-Neighbours: `figures.py` says what the rows are, `page.py` puts this behind the other parts.
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
 """The few rows that the page shows, asked of the written reports. Times are put together to steps,
 so that a chart has at most 96.
-
-Neighbours: `report.py` gives the frames, `page.py` draws what comes out. Must not know HTML.
 """
 
 from __future__ import annotations

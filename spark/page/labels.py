@@ -1,4 +1,4 @@
-"""Numbers, durations, sizes and times as people read them. Must not know HTML."""
+"""Numbers, durations, sizes and times as people read them."""
 
 from __future__ import annotations
 

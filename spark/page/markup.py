@@ -1,6 +1,4 @@
-"""Pieces of HTML: escaped text, tables with totals, figures. Neighbours: `charts.py` draws,
-`sections.py` and `dead_letters.py` compose.
-"""
+"""Pieces of HTML: escaped text, tables with totals, figures."""
 
 from __future__ import annotations
 

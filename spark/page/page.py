@@ -1,7 +1,4 @@
-"""The page as a whole: head, figures at a glance, the parts in order, and how things are counted.
-
-Neighbours: `report.py` calls `page_of` with what `figures.py` found. Must not know Spark.
-"""
+"""The page as a whole: head, figures at a glance, the parts in order, and how things are counted."""
 
 from __future__ import annotations
 

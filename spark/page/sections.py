@@ -1,8 +1,5 @@
 """The parts of the page about traffic, waiting, backlog, redelivery, leases and use. Rows in, HTML
 out.
-
-Neighbours: `figures.py` says what the rows are, `page.py` puts the parts together,
-`dead_letters.py` has dead letters.
 """
 
 from __future__ import annotations

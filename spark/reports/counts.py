@@ -1,8 +1,7 @@
 """Counts that add up: what happened per minute. Batch reports and the stream are sums of the same
 rows, so they agree.
 
-Every function is a pure DataFrame -> DataFrame, also on one micro-batch of a stream. Must not know
-Kafka.
+Every function is a pure DataFrame -> DataFrame, also on one micro-batch of a stream.
 """
 
 from __future__ import annotations

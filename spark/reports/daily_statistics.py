@@ -1,8 +1,7 @@
 """The requests of each day, as the workers counted them. Pure DataFrame -> DataFrame.
 
 The numbers are those of `GET /v1/queues/{queue}/statistics`: whole microseconds, added up in any
-order. Neighbours: `engine.runtime.meters` has the
-rule of the percentile.
+order.
 """
 
 from __future__ import annotations

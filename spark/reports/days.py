@@ -1,7 +1,5 @@
 """Whole days of statistics as small files, for the service to tell: one for each day and life of a
 queue.
-
-Neighbours: `daily_statistics` makes the rows; `engine.meters.day_tables` reads the files.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
 """The batch report: reads the log once, writes each report as Parquet, a summary, and a page.
 
-Neighbours: `staging.py` reads, `reports/` and `dead_letters.py` compute, `page/` draws,
-`spark/__main__.py` calls `report`. Another report joins in `reports_of`, or reads the folders
-afterwards with `written`.
+Another report joins in `reports_of`, or reads the folders afterwards with `written`.
 """
 
 from __future__ import annotations

@@ -2,8 +2,7 @@
 is removed afterwards.
 
 Reports ask the same rows many times, and bodies are most of the log: so Kafka is read once and what
-is kept is a few dozen bytes a message. Neighbours: `report.py` asks for it, `reports/` read what
-comes out.
+is kept is a few dozen bytes a message.
 """
 
 from __future__ import annotations

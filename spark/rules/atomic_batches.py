@@ -1,7 +1,7 @@
 """Atomic batches: the rule by which every reader of the log decides alike (docs/decisions/0002).
 
 The records of a batch are shown only when all of them are there and the last was appended at most
-30 s after the first. Neighbours: `tables.py` calls this. Must not know Kafka.
+30 s after the first.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Committed messages of transactions: of several copies the first that was not late counts, as for
 the engine (docs/decisions/0022).
 
-A copy is late when it was appended more than 30 s after its attempt began. Neighbours:
-`atomic_batches.py` calls this. Must not know Kafka.
+A copy is late when it was appended more than 30 s after its attempt began.
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
 """Deliveries and dead letters out of messages and journal. Every function is a pure DataFrame ->
 DataFrame.
-
-Neighbours: `tables.py` calls them. Must not know Kafka.
 """
 
 from __future__ import annotations

@@ -4,7 +4,6 @@ than that.
 Floors (journal entries of kind `floor`) and snapshots (`lw.snapshot`) say that offsets are settled,
 for a reason told before, or deferred until they are due. Where the journal does not have that
 reason, it was told before the journal begins. Every function is a pure DataFrame -> DataFrame.
-Neighbours: `lifecycles.py` and `deliveries.py` ask. Must not know Kafka.
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
 """The life of each message under each tag that wants it. Every function is a pure DataFrame ->
 DataFrame.
-
-Neighbours: `staging.py` writes it once for all reports. Must not know Kafka.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """The journal as rows: repeated entries dropped, one row per entry and offset, tags by name.
 
-Every function is a pure DataFrame -> DataFrame. Neighbours: `decode.py` gives entries,
-`deliveries.py` reads what comes out.
+Every function is a pure DataFrame -> DataFrame.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Where Redis is and how to greet it, out of its URL: redis-py reads the URL, so every option of
 TLS and access control has its name and meaning there.
 
-Neighbours: `connection.py` connects to it; `facade.stack.reach` asks whether anybody is there. It
-must not open anything.
+It must not open anything.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""One RESP connection to Redis for a worker: all commands of a loop tick leave in one write.
-
-Neighbours: `script_caller.py` calls scripts through it; `wire.py` has the bytes. Must not know
-scripts or keys.
-"""
+"""One RESP connection to Redis for a worker: all commands of a loop tick leave in one write."""
 
 from __future__ import annotations
 

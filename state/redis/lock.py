@@ -4,10 +4,8 @@ it may no longer act.
 A holder renews its lock until it gives it up. One that was stopped (SIGSTOP, a machine asleep)
 finds by its own clock that the time is over, before it has asked anybody. Others find a dead one by
 renewals that do not come (`state/clock/sightings.py`), or when its time is over by the clock of the
-service. A lock makes work
-orderly; what a late holder writes is refused by the readers of what it writes to
-(docs/decisions/0009). Neighbours: `engine.catalog.catalog`, `engine.move.task_runner`,
-`engine.journal.snapshots`. Must not know what is held.
+service. A lock makes work orderly; what a late holder writes is refused by the readers of what it
+writes to (docs/decisions/0009).
 """
 
 from __future__ import annotations

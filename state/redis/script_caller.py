@@ -1,7 +1,4 @@
-"""Calls scripts: by their SHA, and once more with their text when Redis has forgotten them.
-
-Neighbours: the stores and `lock.py` inherit from it. It must not know what a script is for.
-"""
+"""Calls scripts: by their SHA, and once more with their text when Redis has forgotten them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """Reads `lua/*.lua`: header contract, includes, SHA. A script's header is data: tests compare it
 with body and store.
-
-Neighbours: `script_caller.py` runs the scripts. Must not know what a script is for.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Subscribes to wake-ups: another worker has made messages of a queue receivable.
 
-Neighbours: `engine.receive.receiver` subscribes queues it has waiters for. A lost wake-up costs
-time, never a message: waiters look again every few seconds. Must not know what waits.
+A lost wake-up costs time, never a message: waiters look again every few seconds.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The bytes of one connection to Redis, and how it is opened.
-
-Neighbours: `connection.py` and `wake.py` keep connections. Must not know commands but AUTH.
-"""
+"""The bytes of one connection to Redis, and how it is opened."""
 
 from __future__ import annotations
 

@@ -1,8 +1,5 @@
 """What is promised of alerts: each planted breach is told within 90 s by webhook and mail, also
 when the worker that judges is killed, and it clears.
-
-Neighbours: `test_alerts.py` runs it with short minutes; `python -m tests.acceptance.alert_bar` with
-true ones, and prints the seconds.
 """
 
 from __future__ import annotations

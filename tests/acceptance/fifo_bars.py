@@ -1,8 +1,7 @@
 """What is promised of FIFO queues: each deduplication id once over a wipe of Redis, and the time to
 the head of a group.
 
-Each function makes its queue, runs, and answers figures. Neighbours: `test_sqs_fifo.py` runs them
-small, `benchmarks/fifo.py` large; `order_bar` and `move_bar` use the small parts.
+Each function makes its queue, runs, and answers figures.
 """
 
 from __future__ import annotations

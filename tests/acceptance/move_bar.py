@@ -1,7 +1,5 @@
 """What is promised of move tasks: none lost, none twice, each to its own source, at the rate asked
 for.
-
-Neighbours: `test_sqs_fifo.py` runs it small, `benchmarks/fifo.py` large.
 """
 
 from __future__ import annotations

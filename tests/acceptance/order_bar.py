@@ -1,7 +1,5 @@
 """What is promised of the order in FIFO queues while consumers lose, forget and delay, and workers
 are killed.
-
-Neighbours: `test_sqs_fifo.py` runs it small, `benchmarks/fifo.py` large.
 """
 
 from __future__ import annotations

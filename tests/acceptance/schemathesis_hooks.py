@@ -1,8 +1,5 @@
 """Steers schemathesis: half of the requests name a queue and a message that exist, and no receive
 waits long.
-
-Neighbours: `test_schemathesis` names this file in SCHEMATHESIS_HOOKS and the message in
-FUZZ_MESSAGE; schemathesis' own process imports it.
 """
 
 from __future__ import annotations

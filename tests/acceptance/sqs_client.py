@@ -1,7 +1,5 @@
 """A cheap SQS client: AWS JSON over one keep-alive connection, a tenth of boto3's CPU. For load,
 where the client must not be the bound.
-
-Neighbours: `fifo_bars`, `move_bar`. It must not know what is tested.
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
 """Traffic over HTTP while parts are killed, and the questions asked afterwards. The embryo of
 tests/faults (issue of its own).
-
-Neighbours: `test_bad_days.py`. It must not know what is killed.
 """
 
 from __future__ import annotations

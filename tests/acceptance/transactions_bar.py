@@ -3,8 +3,7 @@
 Producers prepare transactions and then commit, roll back, say that they do not know, or die; other
 members of their group answer the service's checks from the application's own book. Meanwhile
 workers are killed and suspended, and Redis is emptied and killed. Afterwards the book is compared
-with what consumers got, and with every record of the queue's topic. Neighbours:
-`test_transactions.py` runs it small; `python -m tests.acceptance.transactions_bar` in any size.
+with what consumers got, and with every record of the queue's topic.
 """
 
 from __future__ import annotations

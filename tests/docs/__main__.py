@@ -1,6 +1,6 @@
 """Writes the generated pages: `python -m tests.docs`, which `make docs` calls.
 
-Neighbours: a module per page. `leaseway config --markdown` writes the page of the settings.
+`leaseway config --markdown` writes the page of the settings.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""docs/reference/cli.md: what each subcommand's `--help` prints.
-
-Neighbours: `facade.cli.cli` has the subcommands. It must not know what they do.
-"""
+"""docs/reference/cli.md: what each subcommand's `--help` prints."""
 
 from __future__ import annotations
 

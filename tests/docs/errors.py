@@ -1,8 +1,4 @@
-"""docs/reference/errors.md: every error of both dialects, from their own tables.
-
-Neighbours: `facade.http.problem` and `facade.sqs.wire.errors` hold the tables. It must not know
-when an error happens.
-"""
+"""docs/reference/errors.md: every error of both dialects, from their own tables."""
 
 from __future__ import annotations
 

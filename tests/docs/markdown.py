@@ -1,7 +1,4 @@
-"""Tables and paragraphs of the generated pages.
-
-Neighbours: the pages of this folder. It must not know what they say.
-"""
+"""Tables and paragraphs of the generated pages."""
 
 from __future__ import annotations
 

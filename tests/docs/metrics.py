@@ -1,8 +1,7 @@
 """docs/reference/metrics.md: every metric that the code can show, with what it means.
 
 The names are read from the code; their meaning is here. A name without a meaning, or the other way
-round, is an error. Neighbours: `facade.http.metrics` shows them, `engine.queues.alarms` has the
-alarms. It must not know when they are counted.
+round, is an error.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Which page is written by which module.
-
-Neighbours: `__main__` writes them, `tests/unit/test_generated_docs.py` compares.
-"""
+"""Which page is written by which module."""
 
 from __future__ import annotations
 

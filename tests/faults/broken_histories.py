@@ -1,7 +1,4 @@
-"""Histories with a planted breach: name -> (checker, history, kind of breach that it must find).
-
-Neighbours: `book` makes histories by hand, `test_checkers` runs the checkers on them.
-"""
+"""Histories with a planted breach: name -> (checker, history, kind of breach that it must find)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Checkers of deliveries under one tag: one holder at a time, acked is acked, stale is harmless,
 counts grow, nothing is early.
 
-All times compared are the server's own: no tolerance. Neighbours: `story`, `checkers`. They must
-not know which faults there are.
+All times compared are the server's own: no tolerance.
 """
 
 from __future__ import annotations

@@ -2,8 +2,7 @@
 through all its copies.
 
 A message dies at most once as each copy, each death makes one letter, each letter is redriven at
-most once or acked. So the copies of a message together have exactly one ack. Neighbours: `story`,
-`checkers`. It must not know how copies are made.
+most once or acked. So the copies of a message together have exactly one ack.
 """
 
 from __future__ import annotations

@@ -1,8 +1,5 @@
 """Checkers of messages: none lost, none invented or altered, batches whole, purged ones gone, equal
 ones once.
-
-Neighbours: `story` has the history in order, `checkers` lists these. They must not know faults
-beyond what the story excuses.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 As in SQS, one receive may give several messages of a group, in order, and what is visible again
 before those comes again though they are still leased: whoever holds a message of a group shuts only
-what is behind it. Neighbours: `story`, `checkers`.
+what is behind it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Checkers of the whole: counters at rest, answers, and how soon the service is back after a fault.
-
-Neighbours: `story`, `checkers`. They must not know what the faults do.
-"""
+"""Checkers of the whole: counters at rest, answers, and how soon the service is back after a fault."""
 
 from __future__ import annotations
 

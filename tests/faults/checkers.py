@@ -1,7 +1,4 @@
-"""All promises, in the order they are reported: a history in, a verdict for each out.
-
-Neighbours: the `check_*` modules; `run` prints what comes out.
-"""
+"""All promises, in the order they are reported: a history in, a verdict for each out."""
 
 from __future__ import annotations
 

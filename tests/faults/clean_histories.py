@@ -1,7 +1,4 @@
-"""Histories that keep the promises: name -> (checker, history).
-
-Neighbours: `book` makes histories by hand, `test_checkers` runs the checkers on them.
-"""
+"""Histories that keep the promises: name -> (checker, history)."""
 
 from __future__ import annotations
 

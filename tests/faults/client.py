@@ -1,8 +1,5 @@
 """One client of the native API over one connection: every call is an invoke and a completion in the
 history.
-
-Neighbours: `workload` uses it, `history` keeps what it wrote. It must not know why it is called,
-nor which answers are right.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""The faults by name. A fault is a generator: before its yield it is done, after it is healed.
-
-Neighbours: `nemesis` strikes them, `stack` is what is hurt, `proxy` fails on demand. They must not
-know the workload.
-"""
+"""The faults by name. A fault is a generator: before its yield it is done, after it is healed."""
 
 from __future__ import annotations
 

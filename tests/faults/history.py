@@ -1,8 +1,7 @@
 """A history: what every client asked and was told, and what was done to the service; one JSON line
 each, written as it happens.
 
-Neighbours: `client` and `nemesis` write it, `story` orders it for the checkers. It must not know
-what is promised. Handles are shortened and bodies are digests here: a long soak must fit in memory.
+Handles are shortened and bodies are digests here: a long soak must fit in memory.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Resident memory of the parts over time, and whether it grows.
-
-Neighbours: `run` samples and reports it. It must not know what the parts are.
-"""
+"""Resident memory of the parts over time, and whether it grows."""
 
 from __future__ import annotations
 

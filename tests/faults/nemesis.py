@@ -1,8 +1,4 @@
-"""Strikes faults: each is done, held, healed, and written into the history with what it excuses.
-
-Neighbours: `stack` is what is hurt, `faults` has the faults by name, `run` asks for them. It must
-not know the workload.
-"""
+"""Strikes faults: each is done, held, healed, and written into the history with what it excuses."""
 
 from __future__ import annotations
 

@@ -1,8 +1,5 @@
 """A TCP proxy that fails on demand: refuse, cut, freeze, delay, cut after some bytes, throttle. Its
 target can be another server.
-
-Neighbours: `stack` puts one before Redis and one before Kafka, `nemesis` sets their modes. It must
-not know a protocol.
 """
 
 from __future__ import annotations

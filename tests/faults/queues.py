@@ -1,7 +1,4 @@
-"""The queues of the workload, each with the plan that the checkers are told.
-
-Neighbours: `workload` makes them. They must not know clients.
-"""
+"""The queues of the workload, each with the plan that the checkers are told."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The figures of a run as one JSON object, and tables of many runs.
-
-Neighbours: `run` writes reports, `table` reads them. It must not know how a figure came about.
-"""
+"""The figures of a run as one JSON object, and tables of many runs."""
 
 from __future__ import annotations
 

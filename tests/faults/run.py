@@ -2,8 +2,7 @@
 
     python -m tests.faults.run --seed 1 --seconds 60 --fault mix
 
-Prints a verdict per promise; exit status 1 = one was broken. Neighbours: `stack`, `workload`,
-`nemesis`, `checkers`, `report`.
+Prints a verdict per promise; exit status 1 = one was broken.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """The service under test: real Kafka, real Redis, facade workers, a proxy before each service;
 parts can be killed, held, replaced.
 
-Neighbours: `nemesis` hurts it, `run` starts it. Made of the parts of `leaseway up`; only the
-addresses differ: workers see the proxies.
+Made of the parts of `leaseway up`; only the addresses differ: workers see the proxies.
 """
 
 from __future__ import annotations

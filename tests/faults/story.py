@@ -1,7 +1,5 @@
 """A history in the order that the checkers ask for: queues, messages, deliveries, what became of
 them, and what a loss excuses.
-
-Neighbours: `history` gives it, `check_*` ask. It must not know what is promised.
 """
 
 from __future__ import annotations

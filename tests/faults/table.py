@@ -1,8 +1,6 @@
 """Reports of runs as a table in Markdown, a row per fault.
 
-    python -m tests.faults.table REPORT.json ...
-
-Neighbours: `report` says what the figures are.
+python -m tests.faults.table REPORT.json ...
 """
 
 from __future__ import annotations

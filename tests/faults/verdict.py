@@ -1,7 +1,5 @@
 """What a checker says: whether a promise was kept, what it counted, and the first breaches with
 their lines.
-
-Neighbours: the `check_*` modules fill it, `run` prints it. It must not know promises.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""What the clients do while the service is hurt: every verb, on queues of every kind, paced.
-
-Neighbours: `client` makes the calls, `run` starts and drains it. It must not know faults or what is
-checked.
-"""
+"""What the clients do while the service is hurt: every verb, on queues of every kind, paced."""
 
 from __future__ import annotations
 

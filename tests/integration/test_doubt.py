@@ -1,8 +1,7 @@
 """A deduplication id that is sent every few minutes, for longer than a worker reads back, and a
 loss of Redis: nothing is lost. Real Kafka and Redis.
 
-The records are written past the service, with times of their own, by a producer. Neighbours:
-`tests/property/test_doubt.py` has many such logs.
+The records are written past the service, with times of their own, by a producer.
 """
 
 from __future__ import annotations

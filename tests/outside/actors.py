@@ -1,7 +1,4 @@
-"""Clients that go on whatever happens: producers, consumers, and the loop that all actors share.
-
-Neighbours: `crew` hires them. It must not know faults, nor what is right.
-"""
+"""Clients that go on whatever happens: producers, consumers, and the loop that all actors share."""
 
 from __future__ import annotations
 

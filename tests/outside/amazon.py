@@ -1,7 +1,5 @@
 """Amazon SQS through boto3, which is told to try everything once: what it repeats would be a send
 of its own.
-
-Neighbours: `door` has the verbs. It must not know queues' rules.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """The book: what each client asked and was told, one JSON line each, appended as it happens and
 never changed.
 
-Times are seconds of one monotonic clock since the book was opened. Neighbours: `door` and the
-actors write, `story` reads. It must not know what is right.
+Times are seconds of one monotonic clock since the book was opened.
 
 Outcomes of an operation: `done`, `refused` (4xx: nothing may have changed), `unknown` (503, no
 whole answer: both are possible), `unreached` (no connection: nothing was asked), `broken` (500:

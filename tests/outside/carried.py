@@ -1,8 +1,5 @@
 """What receives without an answer may have delivered: each explains as many deliveries as it asked
 for.
-
-Neighbours: `story` finds the receives, `check_leases` and `check_dead` make the claims. It must not
-know a promise.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Dead letters: delivered as often as the policy says to clients, there once, ended once, not late.
-
-Neighbours: `judge` calls them.
-"""
+"""Dead letters: delivered as often as the policy says to clients, there once, ended once, not late."""
 
 from __future__ import annotations
 

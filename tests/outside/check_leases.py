@@ -1,7 +1,6 @@
 """Leases: nothing early, one holder, settled stays settled, counts that grow.
 
-Each check is a function of a story. Neighbours: `judge` calls them. It must not know queues but by
-their lane.
+Each check is a function of a story.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Queues that are deleted and made anew: a new one is empty and stays, an old one is gone.
 
 One actor works on a name, one step after the other, so the entries of a name are its history.
-Neighbours: `judge` calls it.
 """
 
 from __future__ import annotations

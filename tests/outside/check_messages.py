@@ -1,7 +1,7 @@
 """Messages: none lost, none invented, none doubled; what was refused did not happen; the log has
 what was answered.
 
-Each check is a function of a story. Neighbours: `judge` calls them.
+Each check is a function of a story.
 """
 
 from __future__ import annotations

@@ -2,7 +2,6 @@
 same answer.
 
 The sender of a group waits for each answer, so the order is that of the numbers in the tokens.
-Neighbours: `judge` calls it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
 """What a run ends with, and how it went: counts of queues at rest, statuses, tasks, recovery after
 each fault.
-
-Neighbours: `judge` calls them.
 """
 
 from __future__ import annotations

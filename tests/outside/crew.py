@@ -1,7 +1,4 @@
-"""Who works on which queue. Half of the traffic speaks SQS, half the native dialect.
-
-Neighbours: `run` starts and stops it. It must not know faults.
-"""
+"""Who works on which queue. Half of the traffic speaks SQS, half the native dialect."""
 
 from __future__ import annotations
 

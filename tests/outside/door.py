@@ -1,7 +1,5 @@
 """What a client can ask, in whichever dialect; every call is written into the book with its
 outcome.
-
-Neighbours: `native` and `amazon` speak; actors call. It must not know queues' rules.
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
 """All checks over a book: `python -m tests.outside.judge book.jsonl`. Exit status 1 = a promise was
 broken.
-
-Neighbours: `run` judges its own book, `test_checks` planted ones.
 """
 
 from __future__ import annotations

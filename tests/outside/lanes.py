@@ -1,8 +1,4 @@
-"""The queues of a run, and what is promised of each beyond what is promised of all.
-
-Neighbours: `crew` puts actors on them, `story` reads them back from the book. It must not know
-faults.
-"""
+"""The queues of a run, and what is promised of each beyond what is promised of all."""
 
 from __future__ import annotations
 

@@ -2,8 +2,7 @@
 
 Each life has tokens of its own. After a deletion of unknown outcome the actor asks for no other: it
 tries to make the queue anew until it is told 201. So one deletion at most is ever open, and one
-that has happened has no right to happen again. Neighbours: `check_lives` judges; `weather` may ask
-to be told when a deletion begins, and by which connection.
+that has happened has no right to happen again.
 """
 
 from __future__ import annotations

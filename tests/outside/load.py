@@ -1,7 +1,4 @@
-"""Busy processes beside a run. They end by their own clock, and when their parent is gone.
-
-Neighbours: `run`. It must not know what else runs.
-"""
+"""Busy processes beside a run. They end by their own clock, and when their parent is gone."""
 
 from __future__ import annotations
 

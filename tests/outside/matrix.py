@@ -2,8 +2,7 @@
 the table: `python -m tests.outside.matrix`.
 
 A run whose report is there already is not repeated, so that a matrix can be ended and gone on with;
-a run of an idle machine waits until the machine is. Neighbours: `run` is one run, `table` shows
-reports.
+a run of an idle machine waits until the machine is.
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
 """The native dialect over sockets, with nothing between: one connection a client, made again after
 any trouble.
-
-Neighbours: `door` has the verbs; `rude` uses `exchange` by hand. It must not know queues' rules.
 """
 
 from __future__ import annotations

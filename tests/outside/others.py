@@ -1,7 +1,5 @@
 """The rest of the crew: who keeps many queues a little busy, purges, redrives, probes, and speaks
 Kafka.
-
-Neighbours: `crew` hires them. It must not know faults.
 """
 
 from __future__ import annotations

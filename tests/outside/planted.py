@@ -1,7 +1,5 @@
 """Books written by hand: one where all is right, and for each check some where it is not. They
 prove that a check can fail.
-
-Neighbours: `test_checks`. It must not know how a check works.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 
 A process of its own: the client library may kill the one that it is in when Kafka is killed
 (docs/reference/failures.md, librdkafka 5280). It reads from the beginning until its standard input
-ends, and then what is left. Neighbours: `others` starts it and writes the rows down.
+ends, and then what is left.
 """
 
 from __future__ import annotations

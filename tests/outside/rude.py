@@ -2,7 +2,7 @@
 wrong.
 
 A client that goes away in mid-poll closes only its own side and reads on until the server ends: so
-it knows for certain whether it was answered. Neighbours: `native`. It must not know what is right.
+it knows for certain whether it was answered.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """One run: a real stack, the crew, the weather, the drain, the judgement. Exit status 1 = a promise
 was broken.
 
-Neighbours: all of this package. `--keep` keeps the book and the logs; they are kept anyway when
-something was broken.
+`--keep` keeps the book and the logs; they are kept anyway when something was broken.
 """
 
 from __future__ import annotations

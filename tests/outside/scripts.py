@@ -1,7 +1,5 @@
 """Directed stories, for what random weather finds seldom: each is a defect that was once found by
 hand.
-
-Neighbours: `run --script NAME`. It must not know what is right.
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
 """Before and after the weather: queues are made and filled, and at the end counted, emptied and
 counted again.
-
-Neighbours: `run`. It must not know faults, nor what is right.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 here judges.
 
 A *copy* is a message id at a place (queue or queue@tag): a dead letter is another copy than the
-message it was. Neighbours: `judge` makes it, `check_*` read it.
+message it was.
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
 """The tables of docs from reports: `python -m tests.outside.table r1.json r2.json ...`. Exit status
 1 = a promise was broken.
-
-Neighbours: none; it reads what `run --report` wrote.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""What a check says.
-
-Neighbours: `check_*` make them, `judge` collects them. It must not know any check.
-"""
+"""What a check says."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Bad weather: which faults strike, when and for how long, by seed; and the hands that do it.
 
 Every fault is written down when it begins and when it is over. A killed process is over when a
-probe has got through again. Neighbours: `run`. It must not know what is right.
+probe has got through again.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A unit's window in plain Python: what the scripts promise, written the obvious way. The property
 test compares the two.
 
-Neighbours: `test_window.py`. It must not share code with state/.
+It must not share code with state/.
 """
 
 from __future__ import annotations

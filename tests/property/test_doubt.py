@@ -3,7 +3,7 @@ had been settled, each message that repeated none comes, in order, and of those 
 only such as nobody can know any more.
 
 The model judges the whole log, the unit what is left to look at. LEASEWAY_PROPERTY_SEED and
-LEASEWAY_PROPERTY_RUNS choose the runs. Neighbours: `test_fifo.py`, without a loss.
+LEASEWAY_PROPERTY_RUNS choose the runs.
 """
 
 from __future__ import annotations

@@ -2,8 +2,7 @@
 each message came once, in order.
 
 The model is a list of records per group, written the obvious way. LEASEWAY_PROPERTY_SEED and
-LEASEWAY_PROPERTY_RUNS choose the runs. Neighbours: `test_window.py` does the same for standard
-units.
+LEASEWAY_PROPERTY_RUNS choose the runs.
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
 """Traffic over HTTP of which the client keeps its own books: what it sent, got, gave back, lost to
 the dead-letter queue, redrove.
-
-Neighbours: `test_end_to_end.py` compares the books with the reports. It must not know Spark.
 """
 
 from __future__ import annotations

@@ -3,8 +3,7 @@ killed by their consumer.
 
 Two queues. In `mixed` five formats come together, and each has one cause of its own; in `orders`
 all is JSON, and the causes are one thing each beside which the dead letters differ as real ones do:
-ids, times, amounts, regions, optional fields, attributes. Neighbours: `test_clusters.py`,
-`benchmarks/dead_letters.py`. Must not know Spark.
+ids, times, amounts, regions, optional fields, attributes.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""How well clusters of dead letters agree with the causes for which they died. Neighbours:
-`planted.py` knows the causes.
-"""
+"""How well clusters of dead letters agree with the causes for which they died."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Hand-typed rows: records as Kafka gives them, frames as tables, and frames back as plain rows to
 compare.
 
-Neighbours: the tests. Values come from `schemas.wire`, which Spark must agree with; expected rows
-are typed by hand in the tests.
+Values come from `schemas.wire`, which Spark must agree with; expected rows are typed by hand in the
+tests.
 """
 
 from __future__ import annotations

@@ -1,8 +1,5 @@
 """What happens in the end-to-end test: traffic, dead letters, two ways to redrive them, a live job
 killed in mid-work.
-
-Neighbours: `drive.py` keeps the client's books, `test_end_to_end.py` compares them with the
-reports.
 """
 
 from __future__ import annotations

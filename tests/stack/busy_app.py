@@ -1,6 +1,6 @@
 """A facade whose loop always has something to do: each answer says how late a thread was meanwhile.
 
-Neighbours: LW_APP names it. It must not need Kafka or Redis.
+It must not need Kafka or Redis.
 """
 
 from __future__ import annotations

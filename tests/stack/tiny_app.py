@@ -1,6 +1,6 @@
 """A facade that can't fail: 200 to everything. The stack's tests start it in place of the real one.
 
-Neighbours: LW_APP names it. It must not need Kafka or Redis.
+It must not need Kafka or Redis.
 """
 
 from __future__ import annotations

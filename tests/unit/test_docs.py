@@ -1,7 +1,5 @@
 """README, CONTRIBUTING, CHANGELOG and docs/: lines of 100 columns, short table cells, paths and
 links that exist, one word per thing.
-
-Neighbours: `tests/docs` writes the generated pages. It must not know what a page is about.
 """
 
 from __future__ import annotations

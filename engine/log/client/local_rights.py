@@ -3,8 +3,7 @@ and nothing that confers power; and the service's own password.
 
 Anybody may produce to and consume from queues and read the journal, the meters and the rates, with
 any consumer group. Nobody but the service may read or write the control topic, snapshots, half
-messages and the wheel, nor make or delete topics. Neighbours: `engine.log.admin` has what the
-service asks for all the time. Blocks; must not be called on a loop.
+messages and the wheel, nor make or delete topics. Blocks; must not be called on a loop.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Why Kafka's client can't be made or gets nowhere, in words for who runs the service.
 
 A request that runs out of time has no reason in it: the client tries again and again, and tells the
-reasons to a callback only. Neighbours: `log` raises what is made here, `polled_producer` hears of
-errors at once, for it is polled all the time. Must not know what was asked.
+reasons to a callback only.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Who asks: access keys as control records.
 
 open: the claimed key id is the principal and may do everything (loopback only). required: key id
-and secret must fit. Neighbours: `rules.rights` says what they may, `engine.py` asks.
+and secret must fit.
 """
 
 from __future__ import annotations

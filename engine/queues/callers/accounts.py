@@ -1,7 +1,4 @@
-"""What callers name, and what they are shown, in names of their account (schemas/accounts.py).
-
-Neighbours: `engine.py` and its parts ask for each verb.
-"""
+"""What callers name, and what they are shown, in names of their account (schemas/accounts.py)."""
 
 from __future__ import annotations
 

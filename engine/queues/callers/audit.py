@@ -10,8 +10,6 @@ many were not.
 
 An append whose answer was lost is made again: readers drop a number of a worker that they have
 seen.
-Neighbours: who serves requests calls `begin` and `end`, or `refused`. Must not know how a request
-is served.
 """
 
 from __future__ import annotations

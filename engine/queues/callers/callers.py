@@ -1,7 +1,7 @@
 """Who asks, and what they may: the verbs of keys and of rights, and how every other verb finds its
 queue.
 
-Each method passes the authoriser before anything else. Neighbours: `engine.py` has the other verbs.
+Each method passes the authoriser before anything else.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""Levels of permission that a queue's owner gives to others.
-
-Neighbours: `engine.rules.rights` says what a level allows, `access` asks it for each verb. Must not
-know who gives: the engine has asked.
-"""
+"""Levels of permission that a queue's owner gives to others."""
 
 from __future__ import annotations
 

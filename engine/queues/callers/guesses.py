@@ -4,8 +4,7 @@ Three buckets leak: of a key at an address, of an address over all keys, of a ke
 addresses. Whoever has proved a key from an address lately is looked at in any case, and an address
 that is used up stops those keys only that were guessed at from it, and keys that are not there: so
 nobody keeps another out by guessing, unless at the same key from the same address before its owner
-comes there. Each worker counts for itself. Neighbours: `callers` asks. Must not know how secrets
-are compared.
+comes there. Each worker counts for itself.
 """
 
 from __future__ import annotations

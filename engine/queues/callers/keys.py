@@ -1,8 +1,7 @@
 """Access keys: made, changed, rotated, deleted; and when each was used last.
 
 A rotation gives a key a new secret, and lets the old one count for a while beside it, so that a
-client can be given the new one without a gap. Neighbours: `access` asks whether a secret fits. Must
-not know who asks: the engine has asked.
+client can be given the new one without a gap.
 """
 
 from __future__ import annotations

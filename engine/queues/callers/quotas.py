@@ -3,7 +3,6 @@ that wait.
 
 A worker takes a part of a quota from Redis and uses it up, so a request mostly asks nobody. When
 Redis is away nothing is counted: a quota is no reason to refuse a send that Kafka would take.
-Neighbours: `engine.engine` asks before the verb; `receive/waiters.py` counts what waits.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
 """What is known of a user: how to reach them, and how much they may use.
 
 A user is a principal, or an account as a whole, and needs no record until something is noted.
-Neighbours: `quotas` counts
-requests, `queues` counts queues. Must not know who asks: the engine has asked.
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
 """Acks of concurrent callers on one unit and tag, settled by one call: while one is under way, what
 comes is asked for together; while there are many, a call lingers for more (`linger.py`).
-
-Neighbours: `leases.py` parses handles and answers. Must not know callers.
 """
 
 from __future__ import annotations

@@ -4,8 +4,7 @@ lost.
 A lost answer shuts its groups until the leases end. The same attempt within five minutes gets the
 same messages with the same handles, leased anew, unless one of them was settled, delivered again,
 or given another deadline meanwhile; then it is a receive like any other. Kept in this worker's
-memory, without bodies: another worker, or this one started again, does not know it. Neighbours:
-`engine.py` asks before and tells after a receive.
+memory, without bodies: another worker, or this one started again, does not know it.
 """
 
 from __future__ import annotations

@@ -2,8 +2,7 @@
 time.
 
 Each handle has an answer of its own (EntryStatus): a malformed one, or one of another queue, is
-INVALID and says why; one that is given twice has the same answer twice. Neighbours: scripts of the
-same names; `mover.py` moves what is killed.
+INVALID and says why; one that is given twice has the same answer twice.
 """
 
 from __future__ import annotations

@@ -2,8 +2,7 @@
 a receipt handle may do.
 
 A handle whose delivery is over changes nothing and is no error; one that this queue has not given
-out is (reference/emq.md 3.6). Batches answer entry by entry. Neighbours: `messages` gives handles
-out. This module must not know HTTP or Thrift.
+out is (reference/emq.md 3.6). Batches answer entry by entry.
 """
 
 from __future__ import annotations

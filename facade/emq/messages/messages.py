@@ -1,8 +1,4 @@
-"""sendMessage, sendMessageBatch, receiveMessage.
-
-Neighbours: `facade.emq.queues.filters` knows attributes; `handles` does what follows a receive.
-This module must not know HTTP or Thrift.
-"""
+"""sendMessage, sendMessageBatch, receiveMessage."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""peekMessage, deletePeekMessage and its batch: messages by id, whatever their state.
-
-Neighbours: `replies`. This module must not know HTTP or Thrift.
-"""
+"""peekMessage, deletePeekMessage and its batch: messages by id, whatever their state."""
 
 from __future__ import annotations
 

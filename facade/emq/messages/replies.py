@@ -1,7 +1,4 @@
-"""Messages as EMQ shows them, and why an entry of a batch has failed.
-
-Neighbours: `messages`, `handles` and `peeks` answer with them. This module must not know methods.
-"""
+"""Messages as EMQ shows them, and why an entry of a batch has failed."""
 
 from __future__ import annotations
 

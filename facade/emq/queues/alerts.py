@@ -1,7 +1,6 @@
 """Methods on alert policies, metrics and daily statistics.
 
-A policy is known by its three values. Neighbours: the engine has the words, `wire.enums` the
-numbers. This module must not know HTTP or Thrift.
+A policy is known by its three values.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""A request as a method gets it, a method as a value, and what EMQ refuses.
-
-Neighbours: `exchange` makes calls and runs methods, `actions` lists them. This module must not know
-any method.
-"""
+"""A request as a method gets it, a method as a value, and what EMQ refuses."""
 
 from __future__ import annotations
 

@@ -3,8 +3,7 @@ whether somebody is an administrator.
 
 `QueueTag` has room for one condition. A tag with several shows them in a field of our own (9); a
 client that drops it leaves an attributeName without a value, which `copyQueue` refuses: the copy
-would want every message. Neighbours: `settings`, `filters`, `permissions`. This module must not
-know HTTP or Thrift.
+would want every message.
 """
 
 from __future__ import annotations

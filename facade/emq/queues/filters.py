@@ -1,8 +1,7 @@
 """Attributes of messages as filters name them: EMQ's structs and the engine's.
 
 The engine writes its own name of a queue into `DLQ.sourceQueue` of its dead letters, EMQ's idiom
-asks for the full one: it is translated both ways. Neighbours: `tags`, `messages.attributes`. This
-module must not know methods.
+asks for the full one: it is translated both ways.
 """
 
 from __future__ import annotations

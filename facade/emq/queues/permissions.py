@@ -1,8 +1,7 @@
 """Methods on permissions: EMQ's numbers and the engine's levels.
 
 Clients before 2017-09 number FULL_CONTROL as 9, which is PEEK_MESSAGE to newer ones; nothing in a
-request tells which it is, so a setting does. Neighbours: `engine.rules.rights` says what a level
-allows. This module must not know HTTP or Thrift.
+request tells which it is, so a setting does.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Methods on queues: create, delete, purge, attributes, info, lists, redrive policies.
-
-Neighbours: `settings` knows attributes, `names` names. This module must not know HTTP or Thrift.
-"""
+"""Methods on queues: create, delete, purge, attributes, info, lists, redrive policies."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The attributes of a queue: EMQ's struct and the engine's settings, and EMQ's ranges.
 
 Ranges: reference/emq.md 1.2. The engine's are wider, so a queue that another dialect has made may
-show larger numbers. Neighbours: `queues`. This module must not know methods.
+show larger numbers.
 """
 
 from __future__ import annotations

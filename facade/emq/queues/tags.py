@@ -1,8 +1,4 @@
-"""Methods on tags. A tag without a name is the default tag.
-
-Neighbours: `facade.emq.messages.attributes` knows attributes and filters. This module must not know
-HTTP or Thrift.
-"""
+"""Methods on tags. A tag without a name is the default tag."""
 
 from __future__ import annotations
 

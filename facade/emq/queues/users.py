@@ -1,7 +1,4 @@
-"""Methods on users: contacts and quotas. A user that is not named is who asks.
-
-Neighbours: `settings` knows quotas. This module must not know HTTP or Thrift.
-"""
+"""Methods on users: contacts and quotas. A user that is not named is who asks."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""What a protocol is to `protocols`: how a message is opened, read and written.
-
-Neighbours: `packed` (binary and compact) and `tjson` are protocols. This module must not know
-services.
-"""
+"""What a protocol is to `protocols`: how a message is opened, read and written."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Enums of EMQ. On the wire they are plain numbers, and a number that is not here is no error.
-
-Neighbours: the structs say which field holds which. This module must not know structs.
-"""
+"""Enums of EMQ. On the wire they are plain numbers, and a number that is not here is no error."""
 
 from __future__ import annotations
 

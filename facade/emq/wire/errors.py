@@ -1,8 +1,4 @@
-"""Error codes of EMQ, and one table from engine errors to codes.
-
-Neighbours: the exchange makes a GalaxyEmqServiceException of a code, in an answer or in an entry of
-a batch. This module must not know methods.
-"""
+"""Error codes of EMQ, and one table from engine errors to codes."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Thrift's types as data: what the annotations of a struct say, in the form that codecs read.
-
-Neighbours: `structs` declares structs, `services` methods; `packed` and `tjson` read what is made
-here of both. This module must not know any struct.
-"""
+"""Thrift's types as data: what the annotations of a struct say, in the form that codecs read."""
 
 from __future__ import annotations
 

@@ -3,8 +3,6 @@
 It limits the depth to 64, in skipped fields too, reserves no memory for elements that are only
 announced, and each element takes a byte at least. What it does not do is done here: it puts U+FFFD
 for what is no UTF-8, does not say which struct lacks a field, and lets bytes follow the message.
-Neighbours: `kinds` has the shapes, `tjson` is the third protocol. This module must not know
-services.
 """
 
 from __future__ import annotations

@@ -3,8 +3,6 @@ read or written.
 
 Binary messages have the strict head, with the version word; one with the older head, that begins
 with the length of the name, is refused as every body that is no message: no client of EMQ sends it.
-Neighbours: `packed` and `tjson` are the protocols, `services` says what a method takes, the
-exchange calls. This module must not know what a method does.
 """
 
 from __future__ import annotations

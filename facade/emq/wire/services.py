@@ -1,8 +1,4 @@
-"""The three services as data: what each method takes and answers.
-
-Neighbours: the structs are in `structs`, `protocols` reads the tables. This module must not know
-what a method does.
-"""
+"""The three services as data: what each method takes and answers."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Bodies of requests, read within bounds.
-
-Neighbours: `front` reads by it, `shares` has the room. This module must not know dialects.
-"""
+"""Bodies of requests, read within bounds."""
 
 from __future__ import annotations
 

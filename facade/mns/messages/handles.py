@@ -2,7 +2,6 @@
 may do.
 
 A handle is for one use, and only until its message is visible again (reference/mns.md 5, 1 to 7).
-Neighbours: `receives` gives handles out. This module must not know HTTP.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """UserProperties and SystemProperties: MNS's elements and the engine's attributes.
 
-A system property travels as an attribute whose name begins with `mns:`, which no user property
-may. What other dialects send has MNS's four types by the first word of its own. Neighbours:
-`messages`. This module must not know operations.
+A system property travels as an attribute whose name begins with `mns:`, which no user property may.
+What other dialects send has MNS's four types by the first word of its own.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """ReceiveMessage and BatchReceiveMessage, PeekMessage and BatchPeekMessage.
 
-That there is nothing is an error here (reference/mns.md 5, 11). Neighbours: `render`; `handles`
-does what follows a receive. This module must not know HTTP.
+That there is nothing is an error here (reference/mns.md 5, 11).
 """
 
 from __future__ import annotations

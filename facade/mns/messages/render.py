@@ -1,7 +1,4 @@
-"""A message as MNS shows it: of a receive, and of a peek (reference/mns.md 3.8 and 3.10).
-
-Neighbours: `receives` and `peeks`. This module must not know operations.
-"""
+"""A message as MNS shows it: of a receive, and of a peek (reference/mns.md 3.8 and 3.10)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """SendMessage and BatchSendMessage.
 
-Of a batch each message that is wrong fails alone, and what is right is sent together. Neighbours:
-`properties`. This module must not know HTTP.
+Of a batch each message that is wrong fails alone, and what is right is sent together.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """GetAccountAttributes and SetAccountAttributes.
 
 The one attribute names a bucket for logs, which this service does not deliver: it is empty, and
-another value is refused. Neighbours: `facade.mns.actions`. This module must not know HTTP.
+another value is refused.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""What an operation of MNS gets, and what it answers.
-
-Neighbours: the exchange makes calls and renders answers. This module must not know HTTP.
-"""
+"""What an operation of MNS gets, and what it answers."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """How MNS names a queue: `orders`, and `orders@billing` for tag `billing` of it.
 
 Queues that MNS clients make have MNS's names; those of other dialects are spoken to by the names
-that they have. Neighbours: all operations. This module must not know whether a queue exists.
+that they have.
 """
 
 from __future__ import annotations

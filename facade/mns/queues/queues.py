@@ -1,8 +1,7 @@
 """CreateQueue, SetQueueAttributes, GetQueueAttributes, ListQueue, DeleteQueue.
 
 A queue made again with other attributes is refused, and of those that a request does not name none
-is compared (reference/mns.md 5, 18). Neighbours: `settings` knows attributes. This module must not
-know HTTP.
+is compared (reference/mns.md 5, 18).
 """
 
 from __future__ import annotations

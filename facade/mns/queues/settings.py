@@ -3,7 +3,6 @@
 
 The engine's ranges are wider, so a queue that another dialect has made may show larger numbers.
 LoggingEnabled is kept in the queue's user attributes: there is no log delivery that it would start.
-Neighbours: `queues`. This module must not know operations.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""Error codes of MNS with their statuses, and one table from engine errors to codes.
-
-Neighbours: the exchange makes an `Error` of a code, the batch actions an entry of one. This module
-must not know operations.
-"""
+"""Error codes of MNS with their statuses, and one table from engine errors to codes."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Query strings of MNS: names in any case, values as they were sent or escaped; a plus is a plus.
-
-Neighbours: `actions` chooses by them. This module must not know operations.
-"""
+"""Query strings of MNS: names in any case, values as they were sent or escaped; a plus is a plus."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """XML as it goes: names and texts in order to bytes, as the service writes it (reference/mns.md
 2.3).
-
-Neighbours: `xml` reads. This module must not know what elements mean.
 """
 
 from __future__ import annotations

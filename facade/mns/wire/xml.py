@@ -2,8 +2,7 @@
 
 A document type is refused, so there are no entities, no external ones, and nothing expands: a body
 takes memory in proportion to its bytes. Names are taken in the namespace of MNS, with and without
-its last slash, and without any (reference/mns.md section 0). Neighbours: `replies` writes XML. This
-module must not know what elements mean.
+its last slash, and without any (reference/mns.md section 0).
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
 """One example of each operation's request and reply, as JSON values. The document shows them; tests
 decode each as its struct.
-
-Neighbours: the operations of this dialect. This module must not know anything else.
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
 """The fields of a JSON Schema as rows for people: `messages[].body`, what it may be, what it is
 for.
-
-Neighbours: `page` shows the rows. This module must not know any operation.
 """
 
 from __future__ import annotations

@@ -1,8 +1,5 @@
 """The OpenAPI 3.1 document, made of the operations and of the structs that also decode the
 requests: it can't differ from them.
-
-Neighbours: `facade.app` gives the operations, `page` shows the document to people. This module must
-not know any operation.
 """
 
 from __future__ import annotations

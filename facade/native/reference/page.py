@@ -1,8 +1,5 @@
 """The document for people and programs: /openapi.json, and /docs, a page without scripts that needs
 no network.
-
-Neighbours: `openapi` makes the document; problems' `type` points into this page. This module must
-not know any operation.
 """
 
 from __future__ import annotations

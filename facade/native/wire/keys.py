@@ -1,7 +1,4 @@
-"""Bodies of requests and replies on access keys.
-
-Neighbours: `shapes` and `replies` have the others, and the rules for all of them.
-"""
+"""Bodies of requests and replies on access keys."""
 
 from __future__ import annotations
 

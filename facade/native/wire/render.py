@@ -1,8 +1,4 @@
-"""The engine's shapes -> the native dialect's replies.
-
-Neighbours: the operations of this dialect; `translate` goes the other way. This module must not
-know HTTP.
-"""
+"""The engine's shapes -> the native dialect's replies."""
 
 from __future__ import annotations
 

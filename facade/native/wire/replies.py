@@ -1,7 +1,7 @@
 """Bodies of the native dialect's replies, as structs.
 
-Neighbours: `translate` makes them of the engine's shapes, `openapi` the document. A field that does
-not apply is left out (UNSET) where that's said, else null. Words come from the engine's vocabulary.
+A field that does not apply is left out (UNSET) where that's said, else null. Words come from the
+engine's vocabulary.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Bodies of replies on alerts, metrics and statistics.
-
-Neighbours: `replies` has the others.
-"""
+"""Bodies of replies on alerts, metrics and statistics."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
 """Bodies of the native dialect's requests, as structs; their names and types are the wire's, fixed
 by the product.
 
-Neighbours: `translate` makes the engine's shapes of them, `openapi` the document. Unknown fields
-are refused. Ranges and words are the engine's: the document shows them (`within`, `setting`,
-`one_of`), what is decoded here is form.
+Unknown fields are refused. Ranges and words are the engine's: the document shows them (`within`,
+`setting`, `one_of`), what is decoded here is form.
 """
 
 from __future__ import annotations

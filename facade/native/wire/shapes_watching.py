@@ -1,7 +1,4 @@
-"""Bodies and parameters of requests on alerts, metrics and statistics.
-
-Neighbours: `shapes` has the others, and the rules for all of them.
-"""
+"""Bodies and parameters of requests on alerts, metrics and statistics."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Bodies of replies about transactions, as structs; as `replies.py` has the others.
-
-Neighbours: `render` makes them of the engine's shapes, `openapi` the document.
-"""
+"""Bodies of replies about transactions, as structs; as `replies.py` has the others."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Native shapes <-> the engine's shapes: seconds and milliseconds, text and base64, shorthands.
-
-Neighbours: the operations of this dialect. This module must not know HTTP, and has no rule of a
-queue: what's checked here is that a body says one thing (one of two fields, no handle twice).
-"""
+"""Native shapes <-> the engine's shapes: seconds and milliseconds, text and base64, shorthands."""
 
 from __future__ import annotations
 

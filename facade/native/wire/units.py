@@ -1,8 +1,8 @@
 """Units of the native dialect: seconds outside, milliseconds inside; and the words of shapes that
 several bodies share.
 
-Neighbours: `shapes` uses the types, `translate` the conversions. The document shows the engine's
-ranges and words, from the engine's own tables; whether a value is allowed is for the engine to say.
+The document shows the engine's ranges and words, from the engine's own tables; whether a value is
+allowed is for the engine to say.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""What a worker knows of its clients.
-
-Neighbours: the exchange makes one; methods ask it. This module must not know methods.
-"""
+"""What a worker knows of its clients."""
 
 from __future__ import annotations
 

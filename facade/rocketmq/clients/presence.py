@@ -1,7 +1,6 @@
 """Heartbeat and NotifyClientTermination: clients say that they live, and that they go.
 
 Nothing is asked of a client before: after a restart of this worker it goes on as it was.
-Neighbours: `renewals` knows what a client holds. This module must not know gRPC.
 """
 
 from __future__ import annotations

@@ -4,8 +4,7 @@ that they publish to.
 The producers of a topic are the producer group of that name. What a producer publishes to is known
 from its settings and from the half messages that it sends, for a client that has lost its stream
 opens another one long before it says its settings again (reference/rocketmq.md 5.4). Which of them
-is asked is the engine's choice. Neighbours: the exchange opens streams, `messages.transactions`
-tells of half messages. This module must not know gRPC.
+is asked is the engine's choice.
 """
 
 from __future__ import annotations

@@ -2,9 +2,7 @@
 
 A lease of 60 s is renewed while its client is heard of on this worker, for three hours at most. All
 is in memory: when this worker ends, the leases run out and others receive the messages. A client
-that has gone to another worker acks there, which this one hears when it renews in vain. Neighbours:
-`messages.receive` and `messages.handles` tell; the server runs `run`. This module must not know
-gRPC.
+that has gone to another worker acks there, which this one hears when it renews in vain.
 """
 
 from __future__ import annotations

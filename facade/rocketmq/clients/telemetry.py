@@ -1,8 +1,4 @@
-"""Telemetry: the stream on which a client says what it is, and hears its settings.
-
-Neighbours: the exchange reads and writes the stream; `queues.groups` subscribes. This module must
-not know gRPC.
-"""
+"""Telemetry: the stream on which a client says what it is, and hears its settings."""
 
 from __future__ import annotations
 

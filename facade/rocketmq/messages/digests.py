@@ -1,7 +1,4 @@
-"""Digests of bodies.
-
-Neighbours: `send` checks them, `receive` makes them. This module must not know methods.
-"""
+"""Digests of bodies."""
 
 from __future__ import annotations
 

@@ -2,8 +2,7 @@
 receipt handle may do.
 
 A handle counts until its lease has run out; a message that is settled already may be acked again
-(reference/rocketmq.md, part 3). Neighbours: `receive` gives handles out. This module must not know
-gRPC.
+(reference/rocketmq.md, part 3).
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
 """Message groups: RocketMQ's are any text of up to 63 bytes, the engine's printable ASCII without
 space. What is none is spelled in base64 behind a mark.
-
-Neighbours: `send`, `receive`. This module must not know methods.
 """
 
 from __future__ import annotations

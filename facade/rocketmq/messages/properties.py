@@ -3,7 +3,7 @@ for the wire.
 
 What RocketMQ keeps beside the user's properties travels as attributes by RocketMQ's own names for
 them, which it refuses from users; so every dialect can read them, and a message of any dialect is
-one here. Neighbours: `send`, `receive`. This module must not know methods.
+one here.
 """
 
 from __future__ import annotations

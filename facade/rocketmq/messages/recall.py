@@ -2,8 +2,7 @@
 answered with.
 
 A handle says no secret: the id of the service in it is what the message is found by, and who
-recalls needs the right to cancel. Neighbours: `send` gives handles out. This module must not know
-gRPC.
+recalls needs the right to cancel.
 """
 
 from __future__ import annotations

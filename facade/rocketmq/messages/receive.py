@@ -1,8 +1,4 @@
-"""ReceiveMessage: a stream of a status, the messages, and the time of the delivery.
-
-Neighbours: `clients.renewals` keeps leases that the client wants renewed; `handles` does what
-follows. This module must not know gRPC.
-"""
+"""ReceiveMessage: a stream of a status, the messages, and the time of the delivery."""
 
 from __future__ import annotations
 

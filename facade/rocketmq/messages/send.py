@@ -1,7 +1,4 @@
-"""SendMessage.
-
-Neighbours: `properties` knows attributes, `queues.kinds` types. This module must not know gRPC.
-"""
+"""SendMessage."""
 
 from __future__ import annotations
 

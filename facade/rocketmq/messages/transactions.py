@@ -1,8 +1,4 @@
-"""Transactional messages: half messages, EndTransaction, and the question to a producer.
-
-Neighbours: `send` calls `prepared`; `clients.producers` says whom to ask. This module must not know
-gRPC.
-"""
+"""Transactional messages: half messages, EndTransaction, and the question to a producer."""
 
 from __future__ import annotations
 

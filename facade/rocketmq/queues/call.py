@@ -1,8 +1,4 @@
-"""A request as a method gets it, and what all requests of a worker have in common.
-
-Neighbours: `exchange` makes calls and runs methods, `actions` lists them. This module must not know
-any method.
-"""
+"""A request as a method gets it, and what all requests of a worker have in common."""
 
 from __future__ import annotations
 

@@ -2,8 +2,7 @@
 
 A tag can't be changed, so a group keeps the expression that it was made with: whoever subscribes
 otherwise is refused. RocketMQ lets the last subscription win, and what another instance then
-filters out is lost to the group (reference/rocketmq.md 2.1). Neighbours: `messages.receive` and
-`clients.telemetry` subscribe. This module must not know methods.
+filters out is lost to the group (reference/rocketmq.md 2.1).
 """
 
 from __future__ import annotations

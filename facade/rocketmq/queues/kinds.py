@@ -2,8 +2,7 @@
 
 A FIFO queue takes ordered messages, any other normal, timed and transactional ones. The note
 `message.type` on a queue (a user attribute, in RocketMQ an attribute of the topic) narrows that to
-one. Neighbours:
-`routes` and the sender ask. This module must not know methods.
+one.
 """
 
 from __future__ import annotations

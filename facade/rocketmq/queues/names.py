@@ -1,8 +1,7 @@
 """Names of topics and groups: topics are the engine's queues, groups their tags.
 
 RocketMQ's names have no '.', so two of the engine's that have one can be reached: a FIFO queue of
-SQS without its `.fifo`, and the dead-letter queue of a group as `%DLQ%group`. Neighbours: every
-method asks. This module must not know methods.
+SQS without its `.fifo`, and the dead-letter queue of a group as `%DLQ%group`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
 """QueryRoute and QueryAssignment: where a topic is. It has one queue, and this endpoint is its
 broker, by the address that the client has reached it at.
-
-Neighbours: `kinds` knows what a topic takes. This module must not know gRPC.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""Codes of RocketMQ, and one table from engine errors to codes.
-
-Neighbours: the exchange makes a Status of a code, in an answer or in an entry of one. This module
-must not know methods.
-"""
+"""Codes of RocketMQ, and one table from engine errors to codes."""
 
 from __future__ import annotations
 

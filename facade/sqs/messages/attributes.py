@@ -2,8 +2,7 @@
 filter of a receive.
 
 What SQS calls system attributes travels as attributes of the message whose names begin with `AWS.`,
-which SQS refuses from users. Neighbours: `messages`. This module must not know requests or replies
-beyond an attribute.
+which SQS refuses from users.
 """
 
 from __future__ import annotations

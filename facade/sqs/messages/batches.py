@@ -1,7 +1,4 @@
-"""What all batches have in common: entries with ids of their own, and what has failed.
-
-Neighbours: `messages` and `handles`. This module must not know what an entry asks for.
-"""
+"""What all batches have in common: entries with ids of their own, and what has failed."""
 
 from __future__ import annotations
 

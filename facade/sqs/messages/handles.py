@@ -2,8 +2,7 @@
 do.
 
 In a FIFO queue a handle whose lease is over does nothing: what it holds may be with somebody else,
-and what follows must wait. Neighbours: `errors` says what becomes of a status. This module must not
-know HTTP.
+and what follows must wait.
 """
 
 from __future__ import annotations

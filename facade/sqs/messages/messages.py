@@ -1,8 +1,4 @@
-"""SendMessage, SendMessageBatch, ReceiveMessage.
-
-Neighbours: `attributes`, `digests`, `batches`; `handles` does what follows a receive. This module
-must not know HTTP.
-"""
+"""SendMessage, SendMessageBatch, ReceiveMessage."""
 
 from __future__ import annotations
 

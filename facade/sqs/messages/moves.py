@@ -1,8 +1,7 @@
 """StartMessageMoveTask, CancelMessageMoveTask, ListMessageMoveTasks: the engine's redrive tasks in
 the words of SQS.
 
-A task handle names task and source, as that of AWS does. Neighbours: `names`. This module must not
-know HTTP.
+A task handle names task and source, as that of AWS does.
 """
 
 from __future__ import annotations

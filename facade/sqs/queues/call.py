@@ -1,8 +1,4 @@
-"""A request as an action gets it, and an action as a value.
-
-Neighbours: `exchange` makes calls and runs actions; `actions` lists them. This module must not know
-any action.
-"""
+"""A request as an action gets it, and an action as a value."""
 
 from __future__ import annotations
 

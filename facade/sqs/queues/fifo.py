@@ -2,8 +2,6 @@
 parted.
 
 The rules are the engine's; this module says them in the words and with the errors of SQS.
-Neighbours: `settings` reads and shows attributes by this, `messages` sends. This module must not
-know replies.
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
 """FilterPolicy, an attribute of ours: which messages a tag made through CreateQueue wants, in the
 words of SNS.
-
-Neighbours: `queues`. This module must not know requests or the engine's verbs.
 """
 
 from __future__ import annotations

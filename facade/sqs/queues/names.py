@@ -4,9 +4,7 @@ With the setting `sqs_namespaces` account or region or both tell queues apart: t
 a queue then begins with them, as `123456789012.eu-west-1.orders`. Neither may have a dot in it, and
 SQS's own names have none but that of `.fifo`, so the way back is never in doubt. Without the
 setting the engine's name is SQS's, and any account and region are as good as ours. That is so until
-a key is of an account: then an account in a URL or ARN is that account. Neighbours: `places`
-makes a `Place` for each request, the actions ask it. This module must not know whether a
-queue exists.
+a key is of an account: then an account in a URL or ARN is that account.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""AddPermission, RemovePermission: a statement more or less in a queue's policy.
-
-Neighbours: `policies` knows what is written. This module must not know HTTP.
-"""
+"""AddPermission, RemovePermission: a statement more or less in a queue's policy."""
 
 from __future__ import annotations
 

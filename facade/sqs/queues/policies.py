@@ -2,8 +2,7 @@
 writes.
 
 The engine decides by grants; the text is kept for who asks for it. What can't be decided here never
-opens a door: an Allow with a Condition grants nothing, a Deny with one denies always. Neighbours:
-`settings`, `permissions`. This module must not know requests or the engine's verbs.
+opens a door: an Allow with a Condition grants nothing, a Deny with one denies always.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Actions on queues: create, find, list, attributes, delete, purge.
 
-Each reads its parameters, asks the engine and renders. Neighbours: `settings` for attributes,
-`names` for URLs. This module must not know HTTP.
+Each reads its parameters, asks the engine and renders.
 """
 
 from __future__ import annotations

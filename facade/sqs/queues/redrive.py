@@ -1,7 +1,4 @@
-"""RedrivePolicy and RedriveAllowPolicy: SQS's JSON texts <-> the engine's settings.
-
-Neighbours: `settings`. This module must not know requests or the engine's verbs.
-"""
+"""RedrivePolicy and RedriveAllowPolicy: SQS's JSON texts <-> the engine's settings."""
 
 from __future__ import annotations
 

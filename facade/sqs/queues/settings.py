@@ -1,9 +1,7 @@
 """Attributes of a queue: SQS's strings <-> the engine's settings.
 
 What the engine has no field for (KMS, FifoThroughputLimit) is kept in the queue's user attributes
-under `sqs.`. Neighbours: `queues`; `fifo` reads the attributes of FIFO queues, `redrive`,
-`policies` and `filters` those that are JSON. This module must not know requests or the engine's
-verbs.
+under `sqs.`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
 """TagQueue, UntagQueue, ListQueueTags. What SQS calls tags are labels of the queue here: a tag is
 something else (see `names`).
-
-Neighbours: `queues` uses `checked` for a new queue. This module must not know HTTP.
 """
 
 from __future__ import annotations

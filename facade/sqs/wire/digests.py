@@ -1,7 +1,4 @@
-"""The MD5s of SQS: clients compare them with their own and raise when they differ.
-
-Neighbours: `messages` puts them into replies. This module must not know the engine's shapes.
-"""
+"""The MD5s of SQS: clients compare them with their own and raise when they differ."""
 
 from __future__ import annotations
 

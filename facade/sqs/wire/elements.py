@@ -1,8 +1,5 @@
 """How the query protocol names what the JSON protocol calls lists and maps: flattened, one numbered
 element for each.
-
-Neighbours: `forms` reads requests by this table, `xml` writes replies by it. This module must not
-know any action.
 """
 
 from __future__ import annotations

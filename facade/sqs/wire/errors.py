@@ -1,8 +1,5 @@
 """What goes wrong, as SQS says it: shapes with their legacy codes and statuses, and one table from
 engine errors to shapes.
-
-Neighbours: `exchange` renders an error as a reply, the batch actions as an entry of `Failed`. This
-module must not know actions.
 """
 
 from __future__ import annotations

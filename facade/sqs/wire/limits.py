@@ -1,8 +1,5 @@
 """Numbers of this dialect: the ranges of SQS (reference/sqs.md, sections 3 to 5), and those that a
 setting makes wider.
-
-Neighbours: every module of the dialect reads them. This module must not know the engine; its ranges
-are never wider than the engine's.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The outputs of the actions as structs. What is empty is absent, as SQS does it.
-
-Neighbours: the actions make them, `dialect` encodes them. This module must not know the engine.
-"""
+"""The outputs of the actions as structs. What is empty is absent, as SQS does it."""
 
 from __future__ import annotations
 

@@ -1,8 +1,5 @@
 """The inputs of the actions as structs, named as the wire names them. What is absent or null is
 None.
-
-Neighbours: `actions` joins them with what runs them. This module must not know ranges: here a value
-has a type, and the actions say what is missing, because SQS has words of its own for that.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@ them, and never the engine's words.
 
 The engine speaks of `delay_ms` and 2000, a client of SQS of DelaySeconds and 2. So no text of the
 engine is passed on: a text is made of an error's class, and of its field, limit and value in SQS's
-names and units. Neighbours: `errors` puts a shape to the text. This module must not know requests.
+names and units.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""The query protocol's replies: the same reply structs that JSON is made of, as XML.
-
-Neighbours: `elements` names lists and maps, `exchange` calls. This module must not know any
-action.
-"""
+"""The query protocol's replies: the same reply structs that JSON is made of, as XML."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Data that Kafka or Redis can't start with: what is lost, what is not, and the one command that
 goes on.
 
-Neighbours: `broker` and `redis_server` ask; `supervisor` has data set aside when it is told to. It
-must not delete anything.
+It must not delete anything.
 """
 
 from __future__ import annotations

@@ -3,8 +3,7 @@ that have them, which only the owner of the folder may read.
 
 The service is the user SERVICE, by SCRAM: whoever takes the broker's port while it is away learns
 nothing of the password. The broker speaks to its own controller as CONTROLLER, by PLAIN, for
-Kafka's controllers can't do SCRAM; both are one process. Neighbours: `broker` writes the
-properties. It must not know what either may do.
+Kafka's controllers can't do SCRAM; both are one process.
 """
 
 from __future__ import annotations

@@ -1,14 +1,11 @@
 """The data folder of `leaseway up`: its lock, its format, its secrets, run.json.
 
-Neighbours: `supervisor` opens it. It must not know processes beyond the pids that run.json is
-given.
-
-    DIR/stack.json   format, cluster id, ports       DIR/kafka, DIR/redis   the data
-    DIR/run.json     what runs now                   DIR/logs               output of every part
-    DIR/secret       the service's secret (0600)     DIR/lock               held by the supervisor
-    DIR/*_secret     of the administrator, of Kafka's users (0600)
-    DIR/kafka.*      files for Kafka and its clients (those with passwords 0600)
-    DIR/kafka.aside-TIME, DIR/redis.aside-TIME       data that `up` was told to start without
+DIR/stack.json   format, cluster id, ports       DIR/kafka, DIR/redis   the data
+DIR/run.json     what runs now                   DIR/logs               output of every part
+DIR/secret       the service's secret (0600)     DIR/lock               held by the supervisor
+DIR/*_secret     of the administrator, of Kafka's users (0600)
+DIR/kafka.*      files for Kafka and its clients (those with passwords 0600)
+DIR/kafka.aside-TIME, DIR/redis.aside-TIME       data that `up` was told to start without
 """
 
 from __future__ import annotations

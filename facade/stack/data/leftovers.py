@@ -1,7 +1,6 @@
 """Finds and ends what an earlier supervisor of the same data folder left running.
 
-Neighbours: `supervisor` calls it while it holds the folder's lock, so no other supervisor owns
-these processes. It must not trust pids that were written down: they may be somebody else's by now.
+It must not trust pids that were written down: they may be somebody else's by now.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""One child process: started, waited for, started again when it dies, stopped.
-
-Neighbours: `broker`, `redis_server` and `workers` describe a `Program`; `supervisor` owns the
-children. It must not know which program it runs.
-"""
+"""One child process: started, waited for, started again when it dies, stopped."""
 
 from __future__ import annotations
 

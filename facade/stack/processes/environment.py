@@ -1,8 +1,6 @@
 """What a child finds in its environment: nothing of ours that it does not need. Kafka and Redis get
 no settings, and workers get theirs by a pipe, since an environment is read from outside and goes to
 crash reports.
-
-Neighbours: `supervisor`, `workers`. It must not know which settings there are.
 """
 
 from __future__ import annotations

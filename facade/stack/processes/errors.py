@@ -1,8 +1,4 @@
-"""The one error of the stack.
-
-Neighbours: every module of `facade.stack` raises it, `facade.cli.cli` prints it. It must not know
-what failed.
-"""
+"""The one error of the stack."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""A running set of children: signals, and the end in order.
-
-Neighbours: `supervisor` and `serving` run in one. It must not know what the children are.
-"""
+"""A running set of children: signals, and the end in order."""
 
 from __future__ import annotations
 

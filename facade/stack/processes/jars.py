@@ -1,9 +1,7 @@
 """Fetches the pinned jars of Kafka, and of Spark's connectors, with Ivy.
 
-Neighbours: `ivy.xml` beside it pins the versions; `programs` says where they go. It must not know
-what the jars are for, and names no registry: Ivy's own public resolver is used, or the settings
-file in LW_IVY_SETTINGS (for a mirror). Ivy is PySpark's where that is installed. Else jgo fetches
-it from Maven's public repository: PySpark is 460 MB, and Ivy is all of it that `up` needs.
+Ivy is PySpark's where that is installed. Else jgo fetches it from Maven's public repository:
+PySpark is 460 MB, and Ivy is all of it that `up` needs.
 
 What was fetched must have the checksums of `jars.sha256`: a repository, a mirror or somebody on the
 way can't give us other code.

@@ -1,7 +1,4 @@
-"""Ports: is one free, find one, keep one.
-
-Neighbours: `supervisor` asks. It must not know what listens.
-"""
+"""Ports: is one free, find one, keep one."""
 
 from __future__ import annotations
 

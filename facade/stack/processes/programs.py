@@ -1,6 +1,6 @@
 """Where java, redis-server and the jars are, and whether they are good enough.
 
-Neighbours: `broker`, `redis_server` and `jars` ask. It must not start a service.
+It must not start a service.
 """
 
 from __future__ import annotations

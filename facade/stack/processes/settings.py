@@ -1,8 +1,4 @@
-"""What the stack's broker, redis-server and JVM are told, as tables.
-
-Neighbours: `broker` and `redis_server` write these tables to files; docker-compose.yml says the
-same (a test compares). This module must not know ports, folders or processes.
-"""
+"""What the stack's broker, redis-server and JVM are told, as tables."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Runs a PySpark file, or a shell, with the pinned Kafka and Avro connectors: `leaseway spark`.
-
-Neighbours: `programs` knows where the jars are. It must not know what a job counts, and never talks
-to the facade.
-"""
+"""Runs a PySpark file, or a shell, with the pinned Kafka and Avro connectors: `leaseway spark`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """What the cases need of a dialect: a queue's verbs, in one form for all.
 
-Neighbours: `native`, `sqs` implement it; the cases of this folder run over each of `CLIENTS`
-(conftest). A new dialect adds one client. It must not know any dialect.
+A new dialect adds one client.
 """
 
 from __future__ import annotations

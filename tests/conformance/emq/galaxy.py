@@ -1,7 +1,4 @@
-"""The Python SDK of EMQ for tests: calls of one child process.
-
-Neighbours: clients/galaxy.py is the child; the tests and the shared cases ask.
-"""
+"""The Python SDK of EMQ for tests: calls of one child process."""
 
 from __future__ import annotations
 

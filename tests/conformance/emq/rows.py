@@ -2,8 +2,7 @@
 
 A text that begins with `@` stands for something that the stage has, or makes anew for each request
 (`test_rows.Stage`). A batch whose entries have all failed counts as refused with the code of the
-first. Neighbours: `test_rows` runs the rows over every client. What takes more than a request is in
-the other tests of this folder.
+first. What takes more than a request is in the other tests of this folder.
 """
 
 from __future__ import annotations

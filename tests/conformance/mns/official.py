@@ -1,7 +1,4 @@
-"""The Python SDK of MNS for tests: calls of one child process.
-
-Neighbours: clients/official.py is the child; the tests ask.
-"""
+"""The Python SDK of MNS for tests: calls of one child process."""
 
 from __future__ import annotations
 

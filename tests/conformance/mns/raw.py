@@ -1,7 +1,5 @@
 """MNS over HTTP by hand, for what its SDK hides: any method, target, header and body, and the reply
 as it came.
-
-Neighbours: the tests and the shared cases ask.
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
 """Each operation of each dialect, asked by somebody with a key, without one, or with one that
 counts no more; and what became of it.
-
-Neighbours: `table` says what should. This module must not know rights.
 """
 
 from __future__ import annotations

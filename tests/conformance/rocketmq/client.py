@@ -1,7 +1,4 @@
-"""RocketMQ's Python client for tests: calls of one child process.
-
-Neighbours: clients/child.py is the child; the tests ask.
-"""
+"""RocketMQ's Python client for tests: calls of one child process."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """A raw gRPC client of the endpoint: any bytes to any method, with any metadata.
 
-Neighbours: `test_hostile`, `test_methods`. It knows no client's habits.
+It knows no client's habits.
 """
 
 from __future__ import annotations

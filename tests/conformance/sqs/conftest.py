@@ -1,8 +1,6 @@
 """boto3 against a real `leaseway up`, one for all files; each test has a queue of its own.
 
-Neighbours: the conftest above starts it; `test_query_client` runs all of it again, in a process
-with an old boto3 that speaks the query protocol (SQS_PROTOCOL=query), against the same service
-(SQS_ENDPOINT). The suite knows SQS alone: it would pass against the real service but for names.
+The suite knows SQS alone: it would pass against the real service but for names.
 """
 
 from __future__ import annotations

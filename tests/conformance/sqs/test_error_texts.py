@@ -1,7 +1,5 @@
 """Every error of SQS that can be caused here, through a real client: its code, its status, and its
 text to the letter.
-
-Neighbours: `error_rows` has the table.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Bodies that mean harm, read in a process of their own: a crash or a hang ends it alone.
 
 `python -m tests.unit.emq.hostile` prints what came of them, one line of JSON, and fails with the
-label of a body that ended in anything but a call or BadThrift. Neighbours: `test_hostile` runs it.
+label of a body that ended in anything but a call or BadThrift.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A recording stand-in for the engine: it has no rule of a queue, so it tells only how HTTP is
 translated.
 
-Neighbours: the tests of this folder. The rules are tested against the real engine elsewhere.
+The rules are tested against the real engine elsewhere.
 """
 
 from __future__ import annotations

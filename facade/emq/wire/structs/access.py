@@ -1,8 +1,4 @@
-"""Structs of QueueService: permissions, tags, metrics, administration.
-
-Neighbours: `queue` declares those of queues, `services` joins them with methods. This
-module must not know ranges: here a value has a type, and the verbs say what it may be.
-"""
+"""Structs of QueueService: permissions, tags, metrics, administration."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Structs of MessageService: send, receive, settle, peek.
-
-Neighbours: `services` joins them with methods. This module must not know ranges: here a value has a
-type, and the verbs say what it may be.
-"""
+"""Structs of MessageService: send, receive, settle, peek."""
 
 from __future__ import annotations
 

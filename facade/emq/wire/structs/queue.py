@@ -1,9 +1,4 @@
-"""Structs of QueueService: queues.
-
-Neighbours: `access` declares those of permissions, tags, metrics and copies, `services`
-joins them with methods. This module must not know ranges: here a value has a type, and the verbs
-say what it may be.
-"""
+"""Structs of QueueService: queues."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Structs that all services share: version, exceptions.
-
-Neighbours: `queue`, `access`, `message` and `statistics` declare those of a service.
-"""
+"""Structs that all services share: version, exceptions."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Structs of StatisticsService: quotas, users, alerts, daily statistics.
-
-Neighbours: `services` joins them with methods. This module must not know ranges: here a value has a
-type, and the verbs say what it may be.
-"""
+"""Structs of StatisticsService: quotas, users, alerts, daily statistics."""
 
 from __future__ import annotations
 
