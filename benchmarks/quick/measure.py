@@ -1,4 +1,6 @@
-"""Measures each hot verb in a worker that runs in this process, over a real Kafka and a real Redis."""
+"""Measures each hot verb in a worker that runs in this process, over a real Kafka and a real
+Redis.
+"""
 
 from __future__ import annotations
 

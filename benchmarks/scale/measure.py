@@ -1,4 +1,6 @@
-"""Goes through the steps of one dimension on a service of its own, and reads what each round cost."""
+"""Goes through the steps of one dimension on a service of its own, and reads what each round
+cost.
+"""
 
 from __future__ import annotations
 

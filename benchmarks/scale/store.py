@@ -1,4 +1,6 @@
-"""Keeps the newest result of each dimension, so that one can be measured again without the others."""
+"""Keeps the newest result of each dimension, so that one can be measured again without the
+others.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""Which queues the plane serves, and what it has to say.
-
-A queue is opened for the plane by its first request, with the calls of its scripts as they are
-then, and closed before anything of it changes: nothing that was leased for it is handed out from
-then on, and who waits goes the slow path. `news` has what the plane tells.
+"""Which queues the plane serves, and what it has to say. A queue is opened for the plane by its
+first request, with the calls of its scripts as they are then, and closed before anything of it
+changes: nothing that was leased for it is handed out from then on, and who waits goes the slow
+path. `news` has what the plane tells.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from msgspec import Struct
 from engine.catalog.catalog import Catalog
 from engine.errors import EngineError
 from engine.plane import library as lib
-from engine.plane.library import MAY_SEND, MAY_SEND_ATTRIBUTES, Library, until_back
+from engine.plane.library import COUNTS_BYTES, MAY_SEND, MAY_SEND_ATTRIBUTES, Library, until_back
 from engine.plane.link import Link
 from engine.plane.service import PAUSE_S, service
 from engine.plane.whys import CHANGED, KEY_ENDS, OFF, VERBS, of_all, of_queue
@@ -161,10 +160,12 @@ class Plane:
         some: int | None,
         most_bytes: int,
         bounds: Sequence[WaitBound],
+        counts_bytes: bool,
     ) -> dict[Verb, str]:
         """Has the plane serve requests of a lane, but those of verbs that are `refused`. Returns
         which verbs it does not serve, and why. `some`: messages of a receive that does not say,
-        None = as many as the queue lets; `most_bytes`: of all messages of a send.
+        None = as many as the queue lets; `most_bytes`: of all messages of a send; `counts_bytes`: it
+        sends what `Allowances` allow.
         """
         if self._library is None:
             return of_all(OFF)
@@ -180,6 +181,7 @@ class Plane:
         if number is None:
             number = self._opened(queue)
         may |= MAY_SEND_ATTRIBUTES if may & MAY_SEND and queue.mask is not None else 0
+        may |= COUNTS_BYTES if counts_bytes else 0
         most = queue.record.max_receive_messages
         waits = [[whose.encode(), count] for whose, count in bounds]
         wait_ms = queue.record.receive_wait_ms

@@ -1,4 +1,6 @@
-"""Records of what requests a queue has seen, of who is told of it, and of who has asked for what."""
+"""Records of what requests a queue has seen, of who is told of it, and of who has asked for
+what.
+"""
 
 from __future__ import annotations
 

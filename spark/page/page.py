@@ -1,4 +1,6 @@
-"""The page as a whole: head, figures at a glance, the parts in order, and how things are counted."""
+"""The page as a whole: head, figures at a glance, the parts in order, and how things are
+counted.
+"""
 
 from __future__ import annotations
 

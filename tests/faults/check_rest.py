@@ -1,4 +1,6 @@
-"""Checkers of the whole: counters at rest, answers, and how soon the service is back after a fault."""
+"""Checkers of the whole: counters at rest, answers, and how soon the service is back after a
+fault.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Dead letters: delivered as often as the policy says to clients, there once, ended once, not late."""
+"""Dead letters: delivered as often as the policy says to clients, there once, ended once, not
+late.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Query strings of MNS: names in any case, values as they were sent or escaped; a plus is a plus."""
+"""Query strings of MNS: names in any case, values as they were sent or escaped; a plus is a
+plus.
+"""
 
 from __future__ import annotations
 
