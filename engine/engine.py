@@ -226,11 +226,12 @@ class Engine(Managing, Watching, Transacting, Redriving):
         self._wake.want(found.incarnation)
         if not self._quotas.take_now(found, "read"):
             refused.setdefault(Verb.RECEIVE, whys.QUOTA)
-        if self._quotas.bounds_sends(found):
+        if self._quotas.counts(found, "write_qps"):
             refused.setdefault(Verb.SEND, whys.QUOTA)
         at = found.tag(tag)
         bounds = self._asker(by, found, at.name).bounds
-        return self.plane.route(by, found, at, lane, refused, some=some, most_bytes=most_bytes, bounds=bounds)
+        counts_bytes = self._quotas.counts(found, "daily_bytes")
+        return self.plane.route(by, found, at, lane, refused, some=some, most_bytes=most_bytes, bounds=bounds, counts_bytes=counts_bytes)
 
     # Verbs on handles answer each by itself. `all_or_none`: instead they raise what is wrong with
     # the first handle that is INVALID, and change nothing.

@@ -29,6 +29,7 @@ from engine.move.parking import Parking
 from engine.move.progress import Progress
 from engine.move.redrive import Tasks
 from engine.move.task_runner import TaskRunner
+from engine.plane.allowances import Allowances
 from engine.plane.drains import Drains
 from engine.plane.news import PlaneNews
 from engine.plane.parts import join_drains, join_plane, wire_plane
@@ -321,7 +322,10 @@ def _wire_administration(settings: EngineSettings, base: Base, units: Units, mov
     log.clock.known.connect(clock_watch.compare_log)
     units.suspect.connect(topic_guard.suspect)
     base.queue_gone.connect(alarm_monitor.forget_queue)
-    quotas = Quotas(Allotments(base.connection, prefix), bounds)
+    allowances = Allowances(catalog.by_incarnation.get)
+    units.plane_news.plane.started.connect(allowances.start)
+    quotas = Quotas(Allotments(base.connection, prefix), bounds, allowances.unused)
+    units.plane_news.low.connect(lambda number, queue: allowances.grant(number, queue, *quotas.spare(queue)))
     base.queue_gone.connect(quotas.forget_queue)
     return Administration(
         audit=Audit(settings, base.worker, log, base.counters),

@@ -12,17 +12,17 @@ from typing import Any, Final, Protocol
 # deadline began then. Of the task that serves the request.
 WAITED_S: Final[ContextVar[float]] = ContextVar("waited_s", default=0.0)
 # What the plane is told; native/src/net/planes.rs has the same, and a test compares them.
-CLOCK, OPEN, ROUTE, CLOSE, WOKEN, ADMIT, SHUT, EMPTY, STOP, WATCH, LEAVE, RETELL, DRAIN = range(13)
+CLOCK, OPEN, ROUTE, CLOSE, WOKEN, ADMIT, SHUT, EMPTY, STOP, WATCH, LEAVE, RETELL, DRAIN, GRANT = range(14)
 # What it tells.
 GREETED, LOST, SEEN, REFRESH, RETURNED, RETURN, CLOSED, DYING, FAILED = range(9)
-SUSPECT, USED, UNLOADED, AHEAD, VISIBLE, DRAINED = range(9, 15)
+SUSPECT, USED, UNLOADED, AHEAD, VISIBLE, DRAINED, LOW = range(9, 16)
 # Why a request FAILED that was begun: nobody knows what Redis has done, Kafka has not got it, or
 # may have it.
 STATE, NOT_STORED, MAY_BE_STORED = range(3)
 # How a drain has ended: it went as far as it should; another owns the unit; the journal may lack
 # what was appended last; Python is to go on.
 DONE, FENCED, NOT_APPENDED, PASSED = range(4)
-COUNTS, WAITING, RETURNING, WHYS, WAITS = range(5)
+COUNTS, WAITING, RETURNING, WHYS, WAITS, ALLOWANCES = range(6)
 # What is RETURNING is looked for so often while somebody waits for it.
 LOOK_S: Final = 0.001
 # Numbers of verbs; native/src/requests.rs has the same.
@@ -33,6 +33,8 @@ MAY_SEND: Final = 1
 MAY_RECEIVE: Final = 2
 MAY_ACK: Final = 4
 MAY_SEND_ATTRIBUTES: Final = 8
+# Not a verb: bytes of what is sent are counted.
+COUNTS_BYTES: Final = 16
 
 
 class Library(Protocol):

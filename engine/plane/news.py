@@ -33,7 +33,8 @@ class PlaneNews:
     (tag, partition, rows) that were given back, and of how many it was too late for, `unreturned`
     of those that are to be. Of sends: `used` tells where there are some, `visible` what may be
     receivable, `unloaded` that the window has not got what Kafka has, `ahead` that it is beyond
-    what was just stored, `suspect` that a topic may be gone. `drained` tells how a drain has ended,
+    what was just stored, `suspect` that a topic may be gone, `low` that few bytes are allowed still
+    (the queue's number and the queue). `drained` tells how a drain has ended,
     by its number.
     """
 
@@ -47,6 +48,7 @@ class PlaneNews:
         self.suspect: Signal[[Queue]] = Signal()
         self.used: Signal[[Queue, int]] = Signal()
         self.unloaded: Signal[[]] = Signal()
+        self.low: Signal[[int, Queue]] = Signal()
         self.ahead: Signal[[Queue, int, int]] = Signal()
         self.visible: Signal[[str, int, int]] = Signal()
         self.returned: Signal[[Queue, int, int, Rows, int]] = Signal()
@@ -70,12 +72,12 @@ class PlaneNews:
         if kind == lib.SEEN:
             _, partition, open_count, in_flight, cursor, hungry = rest
             self.seen(queue, partition, Received(0, 0, None, None, cursor, open_count, in_flight, bool(hungry), [], []))
-        elif kind == lib.REFRESH:
-            self.wanting(queue)
-        elif kind == lib.SUSPECT:
-            self.suspect(queue)
+        elif (signal := {lib.REFRESH: self.wanting, lib.SUSPECT: self.suspect}.get(kind)) is not None:
+            signal(queue)
         elif kind == lib.USED:
             self.used(queue, rest[0])
+        elif kind == lib.LOW:
+            self.low(opened.number, queue)
         elif kind == lib.UNLOADED:
             self.unloaded()
         elif kind == lib.AHEAD:

@@ -164,8 +164,8 @@ class Plane:
     ) -> dict[Verb, str]:
         """Has the plane serve requests of a lane, but those of verbs that are `refused`. Returns
         which verbs it does not serve, and why. `some`: messages of a receive that does not say,
-        None = as many as the queue lets; `most_bytes`: of all messages of a send; `counts_bytes`: it
-        sends what `Allowances` allow.
+        None = as many as the queue lets; `most_bytes`: of all messages of a send;
+        `counts_bytes`: sends wait for what `Allowances` allow.
         """
         if self._library is None:
             return of_all(OFF)

@@ -28,17 +28,19 @@ OF_LIBRARY: Final = (
         "empty",
         "handle",
         "kafka",
+        "quota",
     ),
 )
 # That one says that Python does not let the plane serve it: which of these it is, Python knows.
 LANE: Final = OF_LIBRARY.index("lane")
 OFF, NEW, CHANGED = "off", "new", "changed"
-REFUSED, QUOTA, KEY_ENDS, FAILED = "refused", "quota", "key_ends", "failed"
+QUOTA: Final = OF_LIBRARY[-1]
+REFUSED, KEY_ENDS, FAILED = "refused", "key_ends", "failed"
 FIFO, PRIORITY, ON_EXHAUSTED, RETENTION_FROM, PARTITIONS = "fifo", "priority", "on_exhausted", "retention_from", "partitions"
 DELAY, DURABLE_ACKS = "delay", "durable_acks"
 WHYS: Final = (
     *(why for why in OF_LIBRARY if why != "lane"),
-    *(NEW, REFUSED, QUOTA, KEY_ENDS, FAILED, FIFO, PRIORITY, ON_EXHAUSTED, RETENTION_FROM, PARTITIONS, DELAY, DURABLE_ACKS),
+    *(NEW, REFUSED, KEY_ENDS, FAILED, FIFO, PRIORITY, ON_EXHAUSTED, RETENTION_FROM, PARTITIONS, DELAY, DURABLE_ACKS),
 )
 # The verbs that the plane may serve, by their bits.
 VERBS: Final = {MAY_SEND: Verb.SEND, MAY_RECEIVE: Verb.RECEIVE, MAY_ACK: Verb.ACK}

@@ -17,7 +17,7 @@ use crate::turns::Turns;
 mod probes;
 
 /// Raised when the functions or the batches change.
-const INTERFACE: u32 = 15;
+const INTERFACE: u32 = 16;
 
 /// What tells that the other end has closed its side, which not every system does.
 #[cfg(target_os = "linux")]

@@ -119,7 +119,7 @@ REASONS = {
     "handle": "A handle is of another tag or queue, for one use, or none at all.",
     "kafka": "Kafka did not take the send, and has nothing of it: Python tries again.",
     "refused": "The caller may not, or there is no such queue or tag: the answer says which.",
-    "quota": "A quota counts such requests one by one: requests a second, or bytes a day.",
+    "quota": "A quota counts such requests one by one, or more bytes of the day have to be taken from it first.",
     "key_ends": "The caller's key ends within a minute.",
     "failed": "The plane had begun it, and nobody knows how far Redis or Kafka came: Python answers with an error.",
     "fifo": "The queue is a FIFO queue.",

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Final, Literal, NoReturn
 
@@ -129,9 +129,11 @@ class Quotas:
     quota.
     """
 
-    def __init__(self, allotments: Allotments, users: UserBounds) -> None:
+    def __init__(self, allotments: Allotments, users: UserBounds, unused: Callable[[], Sequence[tuple[Queue, int]]]) -> None:
+        """`unused` takes back what `spare` has given and nobody has sent, by queue."""
         self._allotments = allotments
         self._users = users
+        self._unused = unused
         self._meters: dict[str, dict[str, Meter]] = {}
         self.refused = 0
 
@@ -139,9 +141,25 @@ class Quotas:
         """Returns whether anything bounds the use of a queue: itself, its owner or its account."""
         return queue.is_limited or self._users.any_of(queue.record.owner, queue.account)
 
-    def bounds_sends(self, queue: Queue) -> bool:
-        """Returns whether sends to a queue are counted, one by one or by their bytes."""
-        return any(record.write_qps or record.daily_bytes for _, _, record in self._bounded(queue))
+    def counts(self, queue: Queue, bound: Literal["write_qps", "daily_bytes"]) -> bool:
+        """Returns whether sends to a queue are counted: one by one, or by their bytes."""
+        return any(getattr(record, bound) for _, _, record in self._bounded(queue))
+
+    def spare(self, queue: Queue) -> tuple[int, float]:
+        """Counts half of the bytes that this worker may still send today to a queue, for who sends
+        without asking; 0 = it knows of none. Returns how many, and for how many seconds.
+        """
+        now, meters = asyncio.get_running_loop().time(), list[Meter]()
+        for whose, _, record in self._bounded(queue):
+            if record.daily_bytes:
+                meter = self._meters.get(whose, {}).get("bytes")
+                if meter is None or meter.until <= now or now < meter.refused_until:
+                    return 0, 0.0
+                meters.append(meter)
+        size = min((meter.left for meter in meters), default=0) // 2
+        for meter in meters:
+            meter.left -= size
+        return size, min((meter.until for meter in meters), default=now) - now
 
     def take_now(self, queue: Queue, kind: Kind, size: int = 0) -> bool:
         """Counts requests of which none is counted by itself, and the bytes of their messages.
@@ -163,11 +181,12 @@ class Quotas:
             meter.left -= size
         return True
 
-    def give_back(self, queue: Queue, size: int) -> None:
-        """Uncounts bytes of which `take_now` has counted too many in this turn of the loop."""
-        for whose, _, record in self._bounded(queue):
-            if size and record.daily_bytes:
-                self._meters[whose]["bytes"].left += size
+    def _take_back(self) -> None:
+        """Uncounts what `spare` has counted and nobody has sent: before anything is refused."""
+        for queue, size in self._unused():
+            for whose, _, record in self._bounded(queue):
+                if record.daily_bytes and (meter := self._meters.get(whose, {}).get("bytes")):
+                    meter.left += size
 
     async def take(self, queue: Queue, kind: Kind, tag: TagRecord | None = None) -> None:
         """Counts one request. Raises QuotaExceeded."""
@@ -243,6 +262,9 @@ class Quotas:
         while meter.left < wanted:
             least = wanted - meter.left
             if now < meter.refused_until and least >= meter.refused:
+                self._take_back()
+                if meter.left >= wanted:
+                    break
                 self._refuse(kind, limit, about, wanted, meter.until - now)
             try:
                 most = max(least, min(limit // PART, MOST_BYTES))

@@ -283,6 +283,7 @@ mod told {
     pub const LEAVE: u32 = 10;
     pub const RETELL: u32 = 11;
     pub const DRAIN: u32 = 12;
+    pub const GRANT: u32 = 13;
 }
 
 impl Front {
@@ -336,6 +337,12 @@ impl Front {
                 Ok(())
             }
             told::DRAIN => self.with_plane(|plane, _, _| plane.drain(told)).unwrap_or(Err(NotThere)),
+            told::GRANT => {
+                told.array()?;
+                let (queue, bytes, valid) = (told.uint()?, told.uint()?, Duration::from_millis(told.uint()?));
+                self.with_plane(|plane, _, now| plane.allowances.grant(queue, bytes, valid, now));
+                Ok(())
+            }
             told::STOP => {
                 self.with_plane(|plane, front, _| plane.stop(front));
                 Ok(())
@@ -354,7 +361,8 @@ impl Front {
             0 => plane.take_counts(packer),
             1 => plane.waiting(packer),
             2 => plane.returning(packer),
-            _ => plane.waits.tell(packer),
+            4 => plane.waits.tell(packer),
+            _ => plane.allowances.take_all(packer, Instant::now()),
         }
     }
 }
@@ -463,6 +471,7 @@ fn write_news(packer: &mut Packer, news: &News) {
         News::Refresh { queue } => numbers(packer, 3, &[*queue as i64]),
         News::Suspect { queue } => numbers(packer, 9, &[*queue as i64]),
         News::Used { queue, partition } => numbers(packer, 10, &[*queue as i64, *partition as i64]),
+        News::Low { queue } => numbers(packer, 15, &[*queue as i64]),
         News::Unloaded { queue } => numbers(packer, 11, &[*queue as i64]),
         News::Ahead { queue, partition, cursor } => {
             numbers(packer, 12, &[*queue as i64, *partition as i64, *cursor as i64]);

@@ -101,6 +101,10 @@ pub enum News {
     Suspect {
         queue: u64,
     },
+    /// Of bytes that may be sent to a queue few are left.
+    Low {
+        queue: u64,
+    },
     /// There is traffic on a unit.
     Used {
         queue: u64,

@@ -6,6 +6,7 @@
 //! Python. See docs/decisions/0048.
 
 mod acks;
+mod allowances;
 pub mod clients;
 mod clock;
 mod counts;
@@ -33,6 +34,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::time::{Duration, Instant};
 
 use acks::Acking;
+use allowances::Allowances;
 use clients::{Clients, News};
 use clock::Clock;
 use counts::Counts;
@@ -182,6 +184,7 @@ pub struct Plane<C: Caller> {
     timers: BTreeSet<(Instant, u64, u16)>,
     out: Outgoing,
     drains: Drains,
+    pub allowances: Allowances,
     /// Of which no call could be begun.
     unreturned: Vec<(u64, u16, usize, Vec<i64>)>,
     unacked: Vec<((u64, u16), usize, Vec<Row>)>,
@@ -207,6 +210,7 @@ impl<C: Caller> Plane<C> {
             timers: BTreeSet::new(),
             out: Outgoing::default(),
             drains: Drains::default(),
+            allowances: Allowances::default(),
             unreturned: Vec::new(),
             unacked: Vec::new(),
             next: 0,

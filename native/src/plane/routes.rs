@@ -32,3 +32,5 @@ pub const MAY_RECEIVE: u8 = 2;
 pub const MAY_ACK: u8 = 4;
 /// What is sent may have attributes: each tag wants it, whatever they are.
 pub const MAY_SEND_ATTRIBUTES: u8 = 8;
+/// Bytes of what is sent are counted.
+pub const COUNTS_BYTES: u8 = 16;

@@ -12,7 +12,7 @@ use super::format::record::{Attribute, Mark, Message, Packed, Parts, Records};
 use super::format::Produced;
 use super::receives::TELL;
 use super::redis::Reply;
-use super::routes::Route;
+use super::routes::{Route, COUNTS_BYTES};
 use super::tag::Limits;
 use super::template::{put_number, put_word, Rows, Values};
 use super::unit::Kept;
@@ -77,6 +77,8 @@ pub struct Value {
     pub record: Vec<u8>,
     pub parts: Parts,
     pub digest: Digest32,
+    /// As limits and quotas count it.
+    pub size: usize,
 }
 
 /// One send that was not answered yet.
@@ -90,6 +92,8 @@ struct Send {
     /// It was told that its time is over; what became of it nobody hears.
     is_over: bool,
     values: Vec<Value>,
+    /// Bytes of its queue's allowance.
+    counted: u64,
 }
 
 impl Send {
@@ -232,7 +236,7 @@ pub fn values(records: &Records, route: &Route, contents: &[Content], random: u6
         let mut record = Vec::with_capacity(content.size() + 96);
         let message = Message { body, is_text: true, attributes, delay_ms: 0, lease_ms: None, sender, mark };
         let parts = records.write(&message, &mut record);
-        Value { record, parts, digest: *digest }
+        Value { record, parts, digest: *digest, size: content.size() }
     };
     contents.iter().enumerate().map(write).collect()
 }
@@ -257,10 +261,17 @@ impl<C: Caller> Plane<C> {
         if is_full {
             return Err(Why::Busy);
         }
+        let mut counted = 0;
+        if route.verbs & COUNTS_BYTES > 0 {
+            counted = values.iter().map(|value| value.size as u64).sum();
+            if !self.allowances.take(route.queue, counted, began) {
+                return Err(Why::Quota);
+            }
+        }
         sends.records += values.len();
         sends.bytes += size(&values);
         let deadline = began + limits.send_timeout;
-        sends.waiting.push_back(Send { connection, lane, verb, began, deadline, is_over: false, values });
+        sends.waiting.push_back(Send { connection, lane, verb, began, deadline, is_over: false, values, counted });
         self.out.dirty.insert(route.queue);
         Ok(())
     }
@@ -278,6 +289,9 @@ impl<C: Caller> Plane<C> {
             self.out.late.pop_first();
             self.end_late(clients, token, now);
         }
+        for queue in self.allowances.take_low() {
+            clients.tell(News::Low { queue });
+        }
         while let Some(number) = self.out.dirty.pop_first() {
             self.commit(clients, appender, number, now);
         }
@@ -286,7 +300,10 @@ impl<C: Caller> Plane<C> {
     /// What Kafka was not given of a queue is Python's.
     pub(super) fn pass_sends(&mut self, clients: &mut dyn Clients, number: u64) {
         let Some(queue) = self.queues.get_mut(&number) else { return };
-        queue.sends.waiting.drain(..).for_each(|one| clients.pass(one.connection, Why::Changed));
+        for one in queue.sends.waiting.drain(..) {
+            self.allowances.give_back(number, one.counted);
+            clients.pass(one.connection, Why::Changed);
+        }
         (queue.sends.records, queue.sends.bytes) = (0, 0);
     }
 
@@ -313,6 +330,7 @@ impl<C: Caller> Plane<C> {
         sends.retain(|one| {
             let is_late = one.deadline <= now;
             if is_late {
+                self.allowances.give_back(number, one.counted);
                 one.fail(clients, Fault::NotStored, "");
             }
             !is_late
@@ -352,6 +370,9 @@ impl<C: Caller> Plane<C> {
             return self.drop_closed(number);
         }
         self.end_batch(number);
+        if matches!(outcome, Appended::NotStored(_)) {
+            self.allowances.give_back(number, sends.iter().map(|one| one.counted).sum());
+        }
         let sends = sends.into_iter().filter(|one| !one.is_over);
         match outcome {
             Appended::Stored { .. } => {}
@@ -463,7 +484,7 @@ impl<C: Caller> Plane<C> {
         let tags = queue.sends.mask.iter().filter(|wants| **wants == b'1').count() as u16;
         for (value, offset) in values.into_iter().zip(first..) {
             let bytes = value.record.len() + OVERHEAD_BYTES;
-            let Value { record, parts, digest } = value;
+            let Value { record, parts, digest, .. } = value;
             let kept = Kept { record, parts, digest, sent_at_ms: at_ms, due_ms: at_ms };
             queue.units[partition].bodies.insert(offset, (Arc::new(kept), tags));
             self.out.kept_bytes += bytes;

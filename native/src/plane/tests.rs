@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::clients::{Clients, Delivery, Fault, News, Word};
 use super::format::Produced;
 use super::redis::{Failure, Reply};
-use super::routes::{Route, MAY_ACK, MAY_RECEIVE, MAY_SEND};
+use super::routes::{Route, COUNTS_BYTES, MAY_ACK, MAY_RECEIVE, MAY_SEND};
 use super::sends::{Appended, Appender, Content, Until};
 use super::whys::Why;
 use super::{Ask, Caller, Plane, What};
@@ -1079,4 +1079,28 @@ fn what_is_on_its_way_back_is_told_until_it_is_there() {
     stage.call(RECEIVE);
     stage.plane.close(&mut stage.crowd, QUEUE, stage.now);
     assert_eq!(returning(&stage), this, "nobody is to get it any more");
+}
+
+#[test]
+fn what_is_counted_is_sent_as_far_as_it_is_allowed() {
+    let mut stage = Stage::new(1, false);
+    let send = |stage: &mut Stage, connection: u64, body: &str| {
+        let route = Route { verbs: stage.route().verbs | COUNTS_BYTES, ..stage.route() };
+        let values = super::sends::values(stage.plane.records(), &route, &[content(body)], 1);
+        stage.ask(connection, What::Send { route, values });
+    };
+    send(&mut stage, 1, "abc");
+    assert_eq!(stage.crowd.passed, [1], "nothing is allowed yet");
+    assert!(stage.crowd.news.contains(&News::Low { queue: QUEUE }));
+    let now = stage.now;
+    stage.plane.allowances.grant(QUEUE, 5, Duration::from_secs(60), now);
+    send(&mut stage, 2, "abc");
+    send(&mut stage, 3, "def");
+    assert_eq!(stage.crowd.passed, [1, 3]);
+    // Kafka has not got it: it is Python's, which counts it by itself.
+    stage.appended(Appended::NotStored("no leader".into()));
+    assert_eq!(stage.crowd.passed, [1, 3, 2]);
+    let mut packer = Packer::default();
+    stage.plane.allowances.take_all(&mut packer, now);
+    assert_eq!(packer.bytes, [0x91, 0x92, QUEUE as u8, 5]);
 }

@@ -38,9 +38,11 @@ pub enum Why {
     Handle,
     /// Kafka was not given it.
     Kafka,
+    /// More bytes than Python has allowed.
+    Quota,
 }
 
-const WHYS: usize = Why::Kafka as usize + 1;
+const WHYS: usize = Why::Quota as usize + 1;
 
 /// Counts since they were taken.
 #[derive(Debug, Default)]

@@ -74,4 +74,6 @@ def plane(known: Known, library: Told) -> Plane:
 def route(plane: Plane, known: Known, lane: int) -> bool:
     queue = known.queues["orders"]
     refused = {Verb.SEND: REFUSED, Verb.ACK: REFUSED}
-    return plane.route(Principal("me"), queue, queue.tags[0], lane, refused, some=1, most_bytes=100, bounds=()) == refused
+    return (
+        plane.route(Principal("me"), queue, queue.tags[0], lane, refused, some=1, most_bytes=100, bounds=(), counts_bytes=False) == refused
+    )
