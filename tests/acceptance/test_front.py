@@ -356,7 +356,7 @@ def test_bytes_of_a_day_are_counted_exactly_though_the_plane_sends(guarded: Up, 
     urls = [signer.asks("CreateQueue", QueueName=name)[1]["QueueUrl"] for name in ("counted-1", "counted-2")]
     before = metric(guarded, by_plane)
     stored = 0
-    # What the plane may still send to the first is taken back before a send to the second is refused.
+    # What the plane may still send to the first is taken back before a send to the second fails.
     for url, most in ((urls[0], 200), (urls[1], 1_000)):
         for _ in range(most):
             status, found = signer.asks("SendMessage", QueueUrl=url, MessageBody="x" * 100)
