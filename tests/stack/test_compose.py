@@ -76,7 +76,7 @@ def test_every_image_and_action_is_named_by_what_it_is() -> None:
     images += [image for text in workflows for image in re.findall(r"(?:python|alpine|debian):\S+(?= )", text)]
     actions = [action for text in workflows for action in re.findall(r"uses: (\S+)", text)]
 
-    assert len(images) >= 9 and len(actions) >= 10
+    assert len(images) >= 8 and len(actions) >= 6
     assert [image for image in images if not re.search(r"@sha256:[0-9a-f]{64}$", image)] == []
     assert [action for action in actions if not re.search(r"@[0-9a-f]{40}$", action)] == []
 
