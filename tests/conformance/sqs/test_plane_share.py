@@ -4,6 +4,7 @@ that Python served besides is that of set-up.
 
 from __future__ import annotations
 
+import os
 import re
 from typing import Any
 
@@ -14,7 +15,11 @@ from tests.conformance.conftest import Running
 from tests.conformance.sqs.conftest import PROTOCOL
 from tests.services import Up
 
-pytestmark = pytest.mark.skipif(PROTOCOL == "query", reason="the plane reads JSON")
+pytestmark = [
+    pytest.mark.skipif(PROTOCOL == "query", reason="the plane reads JSON"),
+    pytest.mark.skipif(os.environ.get("LEASEWAY_NATIVE") == "off", reason="there is no plane without the library"),
+    pytest.mark.usefixtures("library"),
+]
 
 HOT = ("SendMessage", "SendMessageBatch", "ReceiveMessage", "DeleteMessage", "DeleteMessageBatch")
 ROUNDS = 60
