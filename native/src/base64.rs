@@ -1,16 +1,18 @@
 //! Base64 with padding and without lines (RFC 4648, 4), as SCRAM and JSON bodies have it.
 
 const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-/// What each byte stands for; 255 = nothing.
-const VALUES: [u8; 256] = {
+const VALUES: [u8; 256] = values(LETTERS);
+
+/// What each byte stands for in an alphabet; 255 = nothing.
+pub const fn values(letters: &[u8; 64]) -> [u8; 256] {
     let mut values = [255; 256];
     let mut value = 0;
-    while value < LETTERS.len() {
-        values[LETTERS[value] as usize] = value as u8;
+    while value < letters.len() {
+        values[letters[value] as usize] = value as u8;
         value += 1;
     }
     values
-};
+}
 
 pub fn encode(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);

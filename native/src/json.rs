@@ -51,10 +51,15 @@ impl<'a> Scanner<'a> {
         }
     }
 
+    /// Whether `byte` comes next.
+    pub fn is_next(&mut self, byte: u8) -> bool {
+        self.skip_space();
+        self.body.get(self.at) == Some(&byte)
+    }
+
     /// Whether `byte` comes next; then it is behind us.
     pub fn eat(&mut self, byte: u8) -> bool {
-        self.skip_space();
-        let found = self.body.get(self.at) == Some(&byte);
+        let found = self.is_next(byte);
         self.at += usize::from(found);
         found
     }
@@ -82,6 +87,38 @@ impl<'a> Scanner<'a> {
         let key = self.string()?;
         self.expect(b':')?;
         Ok(key)
+    }
+
+    /// Whether an object without fields comes next; then it is behind us.
+    pub fn is_empty_object(&mut self) -> bool {
+        let at = self.at;
+        let found = self.eat(b'{') && self.eat(b'}');
+        self.at = if found { self.at } else { at };
+        found
+    }
+
+    /// The fields of an object of one at least: `read` takes the value of each key.
+    pub fn fields(&mut self, mut read: impl FnMut(&mut Self, Place) -> Scan<()>) -> Scan<()> {
+        self.expect(b'{')?;
+        self.each(b'}', |scanner| {
+            let key = scanner.key()?;
+            read(scanner, key)
+        })
+    }
+
+    /// The items of a list of one at least: `read` takes each.
+    pub fn items(&mut self, read: impl FnMut(&mut Self) -> Scan<()>) -> Scan<()> {
+        self.expect(b'[')?;
+        self.each(b']', read)
+    }
+
+    fn each(&mut self, end: u8, mut read: impl FnMut(&mut Self) -> Scan<()>) -> Scan<()> {
+        loop {
+            read(self)?;
+            if !self.eat(b',') {
+                return self.expect(end);
+            }
+        }
     }
 
     /// A string of characters that SQS allows in a message.

@@ -40,10 +40,12 @@ const MOST_ROUTES: usize = 2 * LANES;
 
 /// The bit of a route that lets the plane serve a verb.
 pub fn may(verb: Verb) -> u8 {
-    match verb {
-        Verb::Send | Verb::SendBatch | Verb::NativeSend => MAY_SEND,
-        Verb::Receive | Verb::NativeReceive => MAY_RECEIVE,
-        Verb::Delete | Verb::DeleteBatch | Verb::NativeAck => MAY_ACK,
+    if verb.is_send() {
+        MAY_SEND
+    } else if verb.is_ack() {
+        MAY_ACK
+    } else {
+        MAY_RECEIVE
     }
 }
 
@@ -258,7 +260,7 @@ impl Front {
             self.planes.routes.iter().filter(|(_, route)| route.queue == queue).map(|(lane, _)| *lane).collect();
         self.planes.routes.retain(|lane, _| !lanes.contains(lane));
         self.batch.forget_these(&lanes);
-        self.with_plane(|plane, front, now| plane.close(front, queue, now));
+        self.with_plane(|plane, front, _| plane.close(front, queue));
     }
 
     /// No request is the plane's until its lane is told again, nor those that wait.
@@ -268,7 +270,7 @@ impl Front {
     }
 }
 
-/// What Python tells; `facade/http/sockets/library.py` has the same numbers.
+/// What Python tells; `engine/plane/library.py` has the same numbers.
 mod told {
     pub const CLOCK: u32 = 0;
     pub const OPEN: u32 = 1;
@@ -284,6 +286,36 @@ mod told {
     pub const RETELL: u32 = 11;
     pub const DRAIN: u32 = 12;
     pub const GRANT: u32 = 13;
+}
+
+/// What Python asks; `engine/plane/library.py` has the same numbers.
+mod asked {
+    pub const COUNTS: u32 = 0;
+    pub const WAITING: u32 = 1;
+    pub const RETURNING: u32 = 2;
+    pub const WHYS: u32 = 3;
+    pub const WAITS: u32 = 4;
+    pub const ALLOWANCES: u32 = 5;
+}
+
+/// What the plane tells; `engine/plane/library.py` has the same numbers.
+mod news {
+    pub const GREETED: u32 = 0;
+    pub const LOST: u32 = 1;
+    pub const SEEN: u32 = 2;
+    pub const REFRESH: u32 = 3;
+    pub const RETURNED: u32 = 4;
+    pub const RETURN: u32 = 5;
+    pub const CLOSED: u32 = 6;
+    pub const DYING: u32 = 7;
+    pub const FAILED: u32 = 8;
+    pub const SUSPECT: u32 = 9;
+    pub const USED: u32 = 10;
+    pub const UNLOADED: u32 = 11;
+    pub const AHEAD: u32 = 12;
+    pub const VISIBLE: u32 = 13;
+    pub const DRAINED: u32 = 14;
+    pub const LOW: u32 = 15;
 }
 
 impl Front {
@@ -353,16 +385,17 @@ impl Front {
 
     /// Answers what Python asks.
     pub fn say(&mut self, what: u32, packer: &mut Packer) {
-        if what == 3 {
+        if what == asked::WHYS {
             return self.planes.whys.take(packer);
         }
         let Some(plane) = &mut self.planes.plane else { return packer.array(0) };
         match what {
-            0 => plane.take_counts(packer),
-            1 => plane.waiting(packer),
-            2 => plane.returning(packer),
-            4 => plane.waits.tell(packer),
-            _ => plane.allowances.take_all(packer, Instant::now()),
+            asked::COUNTS => plane.take_counts(packer),
+            asked::WAITING => plane.waiting(packer),
+            asked::RETURNING => plane.returning(packer),
+            asked::WAITS => plane.waits.tell(packer),
+            asked::ALLOWANCES => plane.allowances.take_all(packer, Instant::now()),
+            _ => packer.array(0),
         }
     }
 }
@@ -446,59 +479,59 @@ impl Clients for Front {
 
 /// `[what, ...]`; `engine/plane/news.py` reads it.
 fn write_news(packer: &mut Packer, news: &News) {
-    let numbers = |packer: &mut Packer, kind: u64, some: &[i64]| {
+    let numbers = |packer: &mut Packer, kind: u32, some: &[i64]| {
         packer.array(1 + some.len());
-        packer.uint(kind);
+        packer.uint(kind.into());
         some.iter().for_each(|number| packer.int(*number));
     };
     match news {
         News::Greeted { link, info } => {
             packer.array(3);
-            packer.uint(0);
+            packer.uint(news::GREETED.into());
             packer.uint(*link);
             packer.binary(info);
         }
         News::Lost { link, reason } => {
             packer.array(3);
-            packer.uint(1);
+            packer.uint(news::LOST.into());
             packer.uint(*link);
             packer.text(reason.as_bytes());
         }
         News::Seen { queue, tag, partition, open, in_flight, cursor, hungry } => {
             let seen = [*queue, u64::from(*tag), *partition as u64, *open, *in_flight, *cursor, u64::from(*hungry)];
-            numbers(packer, 2, &seen.map(|number| number as i64));
+            numbers(packer, news::SEEN, &seen.map(|number| number as i64));
         }
-        News::Refresh { queue } => numbers(packer, 3, &[*queue as i64]),
-        News::Suspect { queue } => numbers(packer, 9, &[*queue as i64]),
-        News::Used { queue, partition } => numbers(packer, 10, &[*queue as i64, *partition as i64]),
-        News::Low { queue } => numbers(packer, 15, &[*queue as i64]),
-        News::Unloaded { queue } => numbers(packer, 11, &[*queue as i64]),
+        News::Refresh { queue } => numbers(packer, news::REFRESH, &[*queue as i64]),
+        News::Suspect { queue } => numbers(packer, news::SUSPECT, &[*queue as i64]),
+        News::Used { queue, partition } => numbers(packer, news::USED, &[*queue as i64, *partition as i64]),
+        News::Low { queue } => numbers(packer, news::LOW, &[*queue as i64]),
+        News::Unloaded { queue } => numbers(packer, news::UNLOADED, &[*queue as i64]),
         News::Ahead { queue, partition, cursor } => {
-            numbers(packer, 12, &[*queue as i64, *partition as i64, *cursor as i64]);
+            numbers(packer, news::AHEAD, &[*queue as i64, *partition as i64, *cursor as i64]);
         }
         News::Woken { queue, partition, head_ms } => {
-            numbers(packer, 13, &[*queue as i64, *partition as i64, *head_ms as i64]);
+            numbers(packer, news::VISIBLE, &[*queue as i64, *partition as i64, *head_ms as i64]);
         }
         News::Returned { queue, tag, partition, rows, late } => {
             packer.array(6);
-            packer.uint(4);
+            packer.uint(news::RETURNED.into());
             write_rows(packer, [*queue, u64::from(*tag), *partition as u64], rows);
             packer.uint(*late as u64);
         }
         News::Return { queue, tag, partition, rows } => {
             packer.array(5);
-            packer.uint(5);
+            packer.uint(news::RETURN.into());
             write_rows(packer, [*queue, u64::from(*tag), *partition as u64], rows);
         }
         News::Closed { queue, reason } => {
             packer.array(3);
-            packer.uint(6);
+            packer.uint(news::CLOSED.into());
             packer.uint(*queue);
             packer.text(reason.as_bytes());
         }
         News::Dying { queue, tag, partition, rows } => {
             packer.array(5);
-            packer.uint(7);
+            packer.uint(news::DYING.into());
             [*queue, u64::from(*tag), *partition as u64].iter().for_each(|number| packer.uint(*number));
             packer.array(rows.len());
             rows.iter().for_each(|row| match row {
@@ -508,12 +541,12 @@ fn write_news(packer: &mut Packer, news: &News) {
         }
         News::Drained(ended) => {
             packer.array(1 + Ended::FIELDS);
-            packer.uint(14);
+            packer.uint(news::DRAINED.into());
             ended.write(packer);
         }
         News::Failed { connection, lane, verb, fault, text } => {
             packer.array(6);
-            packer.uint(8);
+            packer.uint(news::FAILED.into());
             [*connection, *lane, u64::from(*verb), *fault as u64].iter().for_each(|number| packer.uint(*number));
             packer.text(text.as_bytes());
         }

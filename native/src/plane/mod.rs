@@ -243,7 +243,7 @@ impl<C: Caller> Plane<C> {
 
     /// Serves a queue no more: when this returns nothing of it is handed out any more, what was leased
     /// ahead is on its way back, and who waits is Python's.
-    pub fn close(&mut self, clients: &mut dyn Clients, number: u64, now: Instant) {
+    pub fn close(&mut self, clients: &mut dyn Clients, number: u64) {
         let Some(queue) = self.queues.get_mut(&number) else { return };
         queue.is_open = false;
         let tags: Vec<u16> = queue.tags.keys().copied().collect();
@@ -254,7 +254,6 @@ impl<C: Caller> Plane<C> {
         self.pass_sends(clients, number);
         self.tell_unheard(clients, number);
         self.drop_closed(number);
-        let _ = now;
     }
 
     /// Who waits is Python's: rights may have changed.
@@ -395,7 +394,7 @@ impl<C: Caller> Plane<C> {
             Call::Load => self.loaded(clients, queue, token, told, now),
         }
         if let Err(trouble) = told {
-            self.met(clients, queue, tag, trouble, now);
+            self.met(clients, queue, tag, trouble);
         }
         self.dirty.insert((queue, tag));
         self.drop_closed(queue);
@@ -493,12 +492,12 @@ impl<C: Caller> Plane<C> {
     }
 
     /// A call has not done what it should: Python's calls will meet the same, and know what to do.
-    fn met(&mut self, clients: &mut dyn Clients, number: u64, tag: u16, trouble: Trouble, now: Instant) {
+    fn met(&mut self, clients: &mut dyn Clients, number: u64, tag: u16, trouble: Trouble) {
         match trouble {
             Trouble::Closed(reason) => {
                 if self.queues.get(&number).is_some_and(|queue| queue.is_open) {
                     clients.tell(News::Closed { queue: number, reason });
-                    self.close(clients, number, now);
+                    self.close(clients, number);
                 }
             }
             Trouble::Other => self.pass_all(clients, number, tag, Why::Redis),

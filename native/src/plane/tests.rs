@@ -403,7 +403,7 @@ fn a_closed_queue_hands_out_nothing_that_was_leased_before() {
     let mut stage = Stage::new(1, true);
     stage.receive(1, 1, 1000);
     stage.call(RECEIVE);
-    stage.plane.close(&mut stage.crowd, QUEUE, stage.now);
+    stage.plane.close(&mut stage.crowd, QUEUE);
     assert_eq!(stage.crowd.passed, [1]);
     stage.lease(&[3], -1);
     assert_eq!(stage.call(GIVE_BACK), ["0", "3", "9", "4001"]);
@@ -670,7 +670,7 @@ fn python_hears_of_what_was_sent_to_a_queue_that_is_closed() {
     let mut stage = Stage::new(1, false);
     stage.store(0, 4000);
     stage.send(2, &["b"]);
-    stage.plane.close(&mut stage.crowd, QUEUE, stage.now);
+    stage.plane.close(&mut stage.crowd, QUEUE);
     assert_eq!(stage.woken(), [(0, 4000)]);
     stage.appended(Appended::Stored { first: 1, at_ms: 4001 });
     stage.call(LOAD);
@@ -760,7 +760,7 @@ fn a_closed_queue_gives_kafka_nothing_more_and_answers_what_it_has() {
     let mut stage = Stage::new(1, false);
     stage.send(1, &["a"]);
     stage.send(2, &["b"]);
-    stage.plane.close(&mut stage.crowd, QUEUE, stage.now);
+    stage.plane.close(&mut stage.crowd, QUEUE);
     assert_eq!(stage.crowd.passed, [2]);
     stage.appended(Appended::Stored { first: 10, at_ms: 4000 });
     stage.call(LOAD);
@@ -846,7 +846,7 @@ fn acks_that_wait_when_their_queue_is_closed_are_made() {
     let what = What::Ack { route: stage.route(), handles };
     let ask = Ask { connection: 1, lane: 1, verb: VERB, began: stage.now, what };
     stage.plane.ask(&mut stage.crowd, ask, stage.now);
-    stage.plane.close(&mut stage.crowd, QUEUE, stage.now);
+    stage.plane.close(&mut stage.crowd, QUEUE);
     stage.later(0);
     stage.call(ACK);
     stage.answer(Ok(ok(&[])));
@@ -960,7 +960,7 @@ fn bodies_are_kept_for_as_long_as_there_is_room() {
 fn a_closed_queue_is_forgotten_though_redis_is_away() {
     let mut stage = Stage::new(1, false);
     stage.send(1, &["a"]);
-    stage.plane.close(&mut stage.crowd, QUEUE, stage.now);
+    stage.plane.close(&mut stage.crowd, QUEUE);
     stage.plane.caller.is_shut = true;
     stage.appended(Appended::Stored { first: 10, at_ms: 4000 });
     assert_eq!(stage.crowd.sent, [(1, 1)]);
@@ -1077,7 +1077,7 @@ fn what_is_on_its_way_back_is_told_until_it_is_there() {
     assert_eq!(returning(&stage), none);
     stage.receive(2, 1, 1000);
     stage.call(RECEIVE);
-    stage.plane.close(&mut stage.crowd, QUEUE, stage.now);
+    stage.plane.close(&mut stage.crowd, QUEUE);
     assert_eq!(returning(&stage), this, "nobody is to get it any more");
 }
 

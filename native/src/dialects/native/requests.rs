@@ -16,13 +16,11 @@ const HANDLE_BYTES: usize = 1024;
 /// Reads the body of a request.
 pub fn read(verb: Verb, scanner: &mut Scanner) -> Scan<Request> {
     let mut found = Request::default();
-    scanner.expect(b'{')?;
-    if verb == Verb::NativeReceive && scanner.eat(b'}') {
+    if verb == Verb::NativeReceive && scanner.is_empty_object() {
         scanner.expect_end()?;
         return Ok(found);
     }
-    loop {
-        let key = scanner.key()?;
+    scanner.fields(|scanner, key| {
         match (scanner.text(key), verb) {
             (b"messages", Verb::NativeSend) if found.entries.is_empty() => found.entries = values(verb, scanner)?,
             (b"handles", Verb::NativeAck) if found.entries.is_empty() => found.entries = values(verb, scanner)?,
@@ -35,11 +33,8 @@ pub fn read(verb: Verb, scanner: &mut Scanner) -> Scan<Request> {
             }
             _ => return Err(Refused),
         }
-        if !scanner.eat(b',') {
-            break;
-        }
-    }
-    scanner.expect(b'}')?;
+        Ok(())
+    })?;
     scanner.expect_end()?;
     if verb != Verb::NativeReceive && found.entries.is_empty() {
         return Err(Refused);
@@ -51,18 +46,14 @@ pub fn read(verb: Verb, scanner: &mut Scanner) -> Scan<Request> {
 fn values(verb: Verb, scanner: &mut Scanner) -> Scan<Vec<Entry>> {
     let mut found: Vec<Entry> = Vec::new();
     let most = if verb == Verb::NativeSend { MOST_SENT } else { MOST_NATIVE };
-    scanner.expect(b'[')?;
-    loop {
+    scanner.items(|scanner| {
         let entry = if verb == Verb::NativeSend { message(scanner)? } else { handle(scanner)? };
         if found.len() == most {
             return Err(Refused);
         }
         found.push(entry);
-        if !scanner.eat(b',') {
-            break;
-        }
-    }
-    scanner.expect(b']')?;
+        Ok(())
+    })?;
     if verb == Verb::NativeAck {
         let distinct: HashSet<&[u8]> = found.iter().map(|entry| scanner.text(entry.value)).collect();
         if distinct.len() < found.len() {
@@ -78,19 +69,14 @@ fn handle(scanner: &mut Scanner) -> Scan<Entry> {
 
 fn message(scanner: &mut Scanner) -> Scan<Entry> {
     let (mut body, mut given) = (None, None);
-    scanner.expect(b'{')?;
-    loop {
-        let key = scanner.key()?;
+    scanner.fields(|scanner, key| {
         match scanner.text(key) {
             b"body" if body.is_none() => body = Some(some_text(scanner, usize::MAX)?),
             b"attributes" if given.is_none() => given = Some(attributes::read(scanner)?),
             _ => return Err(Refused),
         }
-        if !scanner.eat(b',') {
-            break;
-        }
-    }
-    scanner.expect(b'}')?;
+        Ok(())
+    })?;
     Ok(Entry { value: body.ok_or(Refused)?, attributes: given.unwrap_or_default(), ..Entry::default() })
 }
 

@@ -5,12 +5,12 @@ use std::borrow::Cow;
 use md5::{Digest as _, Md5};
 
 use super::names::Names;
-use crate::dialects::given;
-use crate::json::{Place, Refused, Scan, Scanner};
+use crate::dialects::given::{self, Form};
+use crate::json::{Scan, Scanner};
 use crate::plane::format::record::Attribute;
 use crate::plane::Kept;
 use crate::replies::{hex, Digest32};
-use crate::requests::{some_text, Given};
+use crate::requests::Given;
 
 /// An attribute that is told, with its type in the spelling of SQS.
 pub struct Shown<'a> {
@@ -73,35 +73,15 @@ pub fn digest_of_shown(attributes: &[Shown]) -> Digest32 {
     hex(&md5.finalize().into())
 }
 
+const FORM: Form = Form {
+    keys: [b"DataType", b"StringValue", b"BinaryValue"],
+    kinds: [b"String", b"Number", b"Binary"],
+    may_be_empty: false,
+};
+
 /// Reads the attributes of a message to send, of the names, types and values that nobody refuses.
 pub fn read(scanner: &mut Scanner) -> Scan<Vec<Given>> {
-    given::each(scanner, given)
-}
-
-fn given(name: Place, scanner: &mut Scanner) -> Scan<Given> {
-    let (mut kind, mut text, mut bytes) = (None, None, None);
-    scanner.expect(b'{')?;
-    loop {
-        let key = scanner.key()?;
-        match scanner.text(key) {
-            b"DataType" if kind.is_none() => kind = Some(some_text(scanner, usize::MAX)?),
-            b"StringValue" if text.is_none() => text = Some(some_text(scanner, usize::MAX)?),
-            b"BinaryValue" if bytes.is_none() => bytes = Some(scanner.bytes()?),
-            _ => return Err(Refused),
-        }
-        if !scanner.eat(b',') {
-            break;
-        }
-    }
-    scanner.expect(b'}')?;
-    let kind = kind.ok_or(Refused)?;
-    let value = match (given::word(scanner.text(kind)).ok_or(Refused)?, text, bytes) {
-        (b"String", Some(text), None) => text,
-        (b"Number", Some(text), None) if given::is_number(scanner.text(text)) => text,
-        (b"Binary", None, Some(bytes)) if !scanner.text(bytes).is_empty() => bytes,
-        _ => return Err(Refused),
-    };
-    Ok(Given { name, kind, value })
+    given::each(scanner, |name, scanner| FORM.read(name, scanner))
 }
 
 #[cfg(test)]

@@ -29,9 +29,7 @@ fn most_value_bytes(verb: Verb) -> usize {
 pub fn read(verb: Verb, scanner: &mut Scanner) -> Scan<Request> {
     let mut url = None;
     let (mut found, mut alone) = (Request::default(), Parts::default());
-    scanner.expect(b'{')?;
-    loop {
-        let key = scanner.key()?;
+    scanner.fields(|scanner, key| {
         match (scanner.text(key), verb) {
             (b"QueueUrl", _) if url.is_none() => url = Some(some_text(scanner, URL_BYTES)?),
             (b"MessageAttributes", Verb::Send) if alone.attributes.is_none() => {
@@ -58,11 +56,8 @@ pub fn read(verb: Verb, scanner: &mut Scanner) -> Scan<Request> {
             }
             _ => return Err(Refused),
         }
-        if !scanner.eat(b',') {
-            break;
-        }
-    }
-    scanner.expect(b'}')?;
+        Ok(())
+    })?;
     scanner.expect_end()?;
     found.url = url.ok_or(Refused)?;
     if alone.value.is_some() {
@@ -76,8 +71,7 @@ pub fn read(verb: Verb, scanner: &mut Scanner) -> Scan<Request> {
 
 fn entries(verb: Verb, scanner: &mut Scanner) -> Scan<Vec<Entry>> {
     let mut found: Vec<Entry> = Vec::with_capacity(MOST_ENTRIES);
-    scanner.expect(b'[')?;
-    loop {
+    scanner.items(|scanner| {
         let one = entry(verb, scanner)?;
         let again = found.iter().any(|other| {
             scanner.text(other.id) == scanner.text(one.id)
@@ -88,11 +82,8 @@ fn entries(verb: Verb, scanner: &mut Scanner) -> Scan<Vec<Entry>> {
             return Err(Refused);
         }
         found.push(one);
-        if !scanner.eat(b',') {
-            break;
-        }
-    }
-    scanner.expect(b']')?;
+        Ok(())
+    })?;
     Ok(found)
 }
 
@@ -112,9 +103,7 @@ impl Parts {
 
 fn entry(verb: Verb, scanner: &mut Scanner) -> Scan<Entry> {
     let (mut id, mut parts) = (None, Parts::default());
-    scanner.expect(b'{')?;
-    loop {
-        let key = scanner.key()?;
+    scanner.fields(|scanner, key| {
         match (scanner.text(key), verb) {
             (b"Id", _) if id.is_none() => id = Some(entry_id(scanner)?),
             (b"MessageAttributes", Verb::SendBatch) if parts.attributes.is_none() => {
@@ -126,11 +115,8 @@ fn entry(verb: Verb, scanner: &mut Scanner) -> Scan<Entry> {
             }
             _ => return Err(Refused),
         }
-        if !scanner.eat(b',') {
-            break;
-        }
-    }
-    scanner.expect(b'}')?;
+        Ok(())
+    })?;
     parts.entry(id.ok_or(Refused)?)
 }
 

@@ -162,13 +162,4 @@ fn write_hex(text: &mut [u8], bytes: &[u8]) {
 
 pub const HEX: &[u8; 16] = b"0123456789abcdef";
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-/// What each byte stands for; 255 = nothing.
-const VALUES: [u8; 256] = {
-    let mut values = [255; 256];
-    let mut value = 0;
-    while value < ALPHABET.len() {
-        values[ALPHABET[value] as usize] = value as u8;
-        value += 1;
-    }
-    values
-};
+const VALUES: [u8; 256] = crate::base64::values(ALPHABET);

@@ -70,7 +70,7 @@ impl Model {
             Event::Close if self.is_closed => return false,
             Event::Close => {
                 self.is_closed = true;
-                self.stage.plane.close(&mut self.stage.crowd, QUEUE, self.stage.now);
+                self.stage.plane.close(&mut self.stage.crowd, QUEUE);
                 self.stage.later(0);
                 self.given_before = self.given().count();
             }
