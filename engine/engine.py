@@ -224,7 +224,7 @@ class Engine(Managing, Watching, Transacting, Redriving):
         if len(refused) == len(whys.VERBS) or found is None or (tag and tag not in found.by_name):
             return whys.of_all(whys.REFUSED)
         self._wake.want(found.incarnation)
-        if not self._quotas.take_now(found, "read"):
+        if self._quotas.counts(found, "read_qps"):
             refused.setdefault(Verb.RECEIVE, whys.QUOTA)
         if self._quotas.counts(found, "write_qps"):
             refused.setdefault(Verb.SEND, whys.QUOTA)

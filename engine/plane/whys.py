@@ -12,30 +12,13 @@ from schemas.vocabulary import Verb
 
 # What the library says, in the order of native/src/plane/whys.rs.
 OF_LIBRARY: Final = (
-    *(
-        "off",
-        "verb",
-        "head",
-        "fields",
-        "key",
-        "lane",
-        "size",
-        "attributes",
-        "busy",
-        "redis",
-        "changed",
-        "bodies",
-        "empty",
-        "handle",
-        "kafka",
-        "quota",
-    ),
-)
+    "off", "verb", "head", "fields", "key", "lane", "size", "attributes", "busy", "redis", "changed",
+    "bodies", "empty", "handle", "kafka", "quota",
+)  # fmt: skip
 # That one says that Python does not let the plane serve it: which of these it is, Python knows.
 LANE: Final = OF_LIBRARY.index("lane")
 OFF, NEW, CHANGED = "off", "new", "changed"
-QUOTA: Final = OF_LIBRARY[-1]
-REFUSED, KEY_ENDS, FAILED = "refused", "key_ends", "failed"
+REFUSED, QUOTA, KEY_ENDS, FAILED = "refused", "quota", "key_ends", "failed"
 FIFO, PRIORITY, ON_EXHAUSTED, RETENTION_FROM, PARTITIONS = "fifo", "priority", "on_exhausted", "retention_from", "partitions"
 DELAY, DURABLE_ACKS = "delay", "durable_acks"
 WHYS: Final = (

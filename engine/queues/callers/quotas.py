@@ -141,52 +141,34 @@ class Quotas:
         """Returns whether anything bounds the use of a queue: itself, its owner or its account."""
         return queue.is_limited or self._users.any_of(queue.record.owner, queue.account)
 
-    def counts(self, queue: Queue, bound: Literal["write_qps", "daily_bytes"]) -> bool:
-        """Returns whether sends to a queue are counted: one by one, or by their bytes."""
+    def counts(self, queue: Queue, bound: Literal["read_qps", "write_qps", "daily_bytes"]) -> bool:
+        """Returns whether such requests to a queue, or to a tag of it, are counted."""
+        if bound == "read_qps" and any(tag.read_qps for tag in queue.tags):
+            return True
         return any(getattr(record, bound) for _, _, record in self._bounded(queue))
 
     def spare(self, queue: Queue) -> tuple[int, float]:
         """Counts half of the bytes that this worker may still send today to a queue, for who sends
         without asking; 0 = it knows of none. Returns how many, and for how many seconds.
         """
-        now, meters = asyncio.get_running_loop().time(), list[Meter]()
-        for whose, _, record in self._bounded(queue):
-            if record.daily_bytes:
-                meter = self._meters.get(whose, {}).get("bytes")
-                if meter is None or meter.until <= now or now < meter.refused_until:
-                    return 0, 0.0
-                meters.append(meter)
-        size = min((meter.left for meter in meters), default=0) // 2
+        now, meters = asyncio.get_running_loop().time(), self._of_bytes(queue)
+        if not meters or any(meter.until <= now or now < meter.refused_until for meter in meters):
+            return 0, 0.0
+        size = min(meter.left for meter in meters) // 2
         for meter in meters:
             meter.left -= size
-        return size, min((meter.until for meter in meters), default=now) - now
-
-    def take_now(self, queue: Queue, kind: Kind, size: int = 0) -> bool:
-        """Counts requests of which none is counted by itself, and the bytes of their messages.
-
-        False = nothing is counted, for Redis has to be asked: `take` and `take_send` do that.
-        """
-        if kind == "read" and any(tag.read_qps for tag in queue.tags):
-            return False
-        now, meters = asyncio.get_running_loop().time(), list[Meter]()
-        for whose, _, record in self._bounded(queue):
-            if record.read_qps if kind == "read" else record.write_qps:
-                return False
-            if size and record.daily_bytes:
-                meter = self._meters.get(whose, {}).get("bytes")
-                if meter is None or meter.until <= now or meter.left < size:
-                    return False
-                meters.append(meter)
-        for meter in meters:
-            meter.left -= size
-        return True
+        return size, min(meter.until for meter in meters) - now
 
     def _take_back(self) -> None:
         """Uncounts what `spare` has counted and nobody has sent: before anything is refused."""
         for queue, size in self._unused():
-            for whose, _, record in self._bounded(queue):
-                if record.daily_bytes and (meter := self._meters.get(whose, {}).get("bytes")):
-                    meter.left += size
+            for meter in self._of_bytes(queue):
+                meter.left += size
+
+    def _of_bytes(self, queue: Queue) -> list[Meter]:
+        """Returns the meters of bytes of a day of a queue; a new one has nothing left."""
+        whose = [name for name, _, record in self._bounded(queue) if record.daily_bytes]
+        return [self._meters.setdefault(name, {}).setdefault("bytes", Meter()) for name in whose]
 
     async def take(self, queue: Queue, kind: Kind, tag: TagRecord | None = None) -> None:
         """Counts one request. Raises QuotaExceeded."""

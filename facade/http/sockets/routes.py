@@ -119,10 +119,6 @@ class Lanes(ABC):
         self._metrics.observe_many(self.names[verb], _OK, requests, seconds, between)
         self._metrics.count_way("", requests)
 
-    def note_waiting(self, receives: int) -> None:
-        """See `Metrics.note_waiting`."""
-        self._metrics.note_waiting(receives)
-
 
 def _error(fault: int, text: str, queue: str) -> EngineError:
     if fault == STATE:
@@ -157,7 +153,7 @@ class AllLanes:
         self._of = {verb: lanes for lanes in self._all for verb in lanes.names}
         self._library: Library | None = None
         self._metrics = metrics
-        metrics.refresh_by(self.collect)
+        metrics.refresh_by(self._refresh)
 
     def keys(self, signers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes, bytes, int]]:
         """See `Routes`."""
@@ -199,11 +195,14 @@ class AllLanes:
             self._metrics.count_way(self._why(lane, bit) if why == LANE else OF_LIBRARY[why], count)
         if self._engine.plane.is_on:
             self._engine.plane_news.collect(self._library, lambda verb, *counts: self._of[verb].observe(verb, *counts))
-            self._named.note_waiting(self._engine.plane.waiting()[0])
             for lanes in self._all:
                 if lanes.unrouted:
                     self._engine.plane.retell(lanes.unrouted)
                     lanes.unrouted.clear()
+
+    def _refresh(self) -> None:
+        self.collect()
+        self._metrics.note_waiting(self._engine.plane.waiting()[0])
 
     def _why(self, lane: int, bit: int) -> str:
         verb = VERBS[bit]

@@ -18,8 +18,10 @@ import pytest
 from tests.unit.facade.readers import READERS, REFUSALS, Reader
 
 TIMES = 3
-# A quarter takes a quarter, more on a busy machine; what is quadratic takes a sixteenth.
-MOST_GROWTH = 12.0
+# A quarter takes a quarter; what is quadratic takes a sixteenth.
+MOST_GROWTH = 8.0
+# On a busy machine one of both may be measured while others use the caches: then both once more.
+AGAIN = 5
 # Steps of an empty loop, about 0.1 s of a machine of 2026: in that time nobody else is served.
 MOST_STEPS = 12_000_000
 # Of what is read in a thread beside the event loop.
@@ -64,6 +66,9 @@ def test_a_reader_takes_time_in_proportion_to_its_input(reader: Reader) -> None:
     part, whole = reader.make(reader.most // 4), reader.make(reader.most)
     once = taken(lambda: read(reader, whole), 1)
     assert once < 20 * steps(MOST_STEPS), "what takes so long is not repeated"
-    least, most = taken(lambda: read(reader, part)), taken(lambda: read(reader, whole))
-    assert most < steps(MOST_STEPS) * (OFF_LOOP if reader.is_long else 1)
-    assert most < MOST_GROWTH * max(least, steps(LEAST_STEPS))
+    for _ in range(AGAIN):
+        least, most = taken(lambda: read(reader, part)), taken(lambda: read(reader, whole))
+        longest = min(steps(MOST_STEPS) * (OFF_LOOP if reader.is_long else 1), MOST_GROWTH * max(least, steps(LEAST_STEPS)))
+        if most < longest:
+            return
+    assert most < longest
