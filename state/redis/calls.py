@@ -16,8 +16,8 @@ from state.replies import Window
 
 
 class Slot(Struct, frozen=True):
-    """A place for what a call fills in; `kind` is that of native/src/plane/template.rs. `number` is
-    added to it, or `text` put before it.
+    """A place for what a call fills in; `kind` is that of native/src/plane/template.rs, and a test
+    compares them. `number` is added to it, or `text` put before it.
     """
 
     kind: int
@@ -42,6 +42,11 @@ def plus_more(ms: int) -> Slot:
 def plus_keep(ms: int) -> Slot:
     """Returns the place for a time and what messages are kept longer by the service's clock."""
     return Slot(5, ms)
+
+
+def wake(text: str) -> Slot:
+    """Returns the place for a text and since when something is visible."""
+    return Slot(9, text=text)
 
 
 Word = TypeVar("Word", Argument, Argument | Slot)
@@ -176,7 +181,7 @@ class Templates:
         """
         keys, channel, payload = UnitKeys(self._prefix, unit), "", Slot(0)
         if name is not None:
-            channel, payload = wake_channel(self._prefix, unit.incarnation), Slot(9, text=wake_up(unit.partition, name)[:-1])
+            channel, payload = wake_channel(self._prefix, unit.incarnation), wake(wake_up(unit.partition, name)[:-1])
         call = load_call(
             keys, self._window, generation, tags, epoch=0, now=NOW, channel=channel, payload=payload, scan=(-1, -1), prime=(-1, 0),
             early=EARLY,

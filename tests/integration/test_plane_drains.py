@@ -83,11 +83,18 @@ async def owner_of(engine: Engine, queue: Queue) -> Outbox:
     return engine.parts.units.owner.owned[unit].outbox
 
 
+async def looked_at(engine: Engine, **settings: Any) -> tuple[Queue, Outbox]:
+    """A new queue with the outbox of its first unit, whose journal the plane has found."""
+    queue = await made(engine, **settings)
+    own = await owner_of(engine, queue)
+    await look_at(engine, queue, own._epoch)
+    return queue, own
+
+
 async def test_the_plane_writes_what_python_would(make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch) -> None:
     engine = await make_engine(plane="auto")
     async with planed(engine):
-        queue = await made(engine)
-        await look_at(engine, queue, (await owner_of(engine, queue))._epoch)
+        queue, _ = await looked_at(engine)
         only_the_plane(monkeypatch)
         before = engine.parts.base.counters.get("journal_entries_total")
         for _ in range(3):
@@ -107,8 +114,7 @@ async def test_the_plane_writes_what_python_would(make_engine: MakeEngine, monke
 async def test_a_durable_ack_is_answered_when_the_plane_has_written_it(make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch) -> None:
     engine = await make_engine(plane="auto")
     async with planed(engine):
-        queue = await made(engine, durable_acks=True)
-        await look_at(engine, queue, (await owner_of(engine, queue))._epoch)
+        queue, _ = await looked_at(engine, durable_acks=True)
         only_the_plane(monkeypatch)
         for body in ("a", "b", "c"):
             await send(engine, "q", body)
@@ -124,8 +130,7 @@ async def test_acks_that_the_plane_has_written_survive_a_wipe(
 ) -> None:
     engine = await make_engine(plane="auto")
     async with planed(engine):
-        queue = await made(engine)
-        await look_at(engine, queue, (await owner_of(engine, queue))._epoch)
+        await looked_at(engine)
         only_the_plane(monkeypatch)
         await send(engine, "q", *map(str, range(40)))
         first = await receive(engine, "q", max=25, wait_ms=2_000)
@@ -144,8 +149,7 @@ async def test_scripts_that_redis_has_forgotten_are_loaded_again(
 ) -> None:
     engine = await make_engine(plane="auto")
     async with planed(engine):
-        queue = await made(engine, durable_acks=True)
-        await look_at(engine, queue, (await owner_of(engine, queue))._epoch)
+        await looked_at(engine, durable_acks=True)
         only_the_plane(monkeypatch)
         with redis.Redis.from_url(stack.redis_url) as client:
             for body in map(str, range(5)):
@@ -209,9 +213,7 @@ async def test_what_was_appended_and_not_confirmed_is_appended_again_and_counts_
 ) -> None:
     engine = await make_engine(plane="auto")
     async with planed(engine):
-        queue = await made(engine)
-        own = await owner_of(engine, queue)
-        await look_at(engine, queue, own._epoch)
+        queue, own = await looked_at(engine)
         only_the_plane(monkeypatch)
         await drained(engine)
         async with own._draining:
@@ -242,9 +244,7 @@ async def test_python_drains_when_the_plane_does_not_reach_kafka(make_engine: Ma
     monkeypatch.setattr(engine.plane, "_kafka", lambda: plane_options("127.0.0.1:1", "t", 1_000, {}))
     noted = counted(monkeypatch)
     async with planed(engine):
-        queue = await made(engine)
-        own = await owner_of(engine, queue)
-        await look_at(engine, queue, own._epoch)
+        queue, own = await looked_at(engine)
         noted.clear()
         async with own._draining:
             await send(engine, "q", "a")
@@ -264,9 +264,7 @@ async def test_python_goes_on_when_the_plane_stops(make_engine: MakeEngine, monk
     engine = await make_engine(plane="auto")
     noted = counted(monkeypatch)
     async with planed(engine):
-        queue = await made(engine)
-        own = await owner_of(engine, queue)
-        await look_at(engine, queue, own._epoch)
+        queue, own = await looked_at(engine)
         noted.clear()
         for number in range(20):
             await send(engine, "q", str(number))

@@ -11,6 +11,7 @@ import pytest
 from facade.http.sockets import answers, library, listener
 from facade.native import dialect as native
 from facade.sqs import lanes as sqs
+from state.redis import calls
 
 SOURCES = Path(__file__).resolve().parents[3] / "native" / "src"
 
@@ -66,3 +67,20 @@ def test_flags_and_bounds_are_the_same() -> None:
     assert constants(read("c.rs"))["INTERFACE"] == library.INTERFACE
     assert constants(read("auth/keys.rs"))["KEYS"] == sqs.SIGNERS
     assert len(library.Limits._fields) == constants(read("net/bounds.rs"))["NUMBERS"]
+
+
+def test_places_of_a_call_have_the_same_numbers() -> None:
+    theirs = {name: int(number) for number, name in re.findall(r"(\d+) => Slot::(\w+)", read("plane/template.rs"))}
+    ours = {
+        "Now": calls.NOW,
+        "Most": calls.MOST,
+        "Lease": calls.LEASE,
+        "Until": calls.UNTIL,
+        "Rows": calls.ROWS,
+        "Early": calls.EARLY,
+        "Done": calls.DONE_SEQ,
+        "PlusMore": calls.plus_more(0),
+        "PlusKeep": calls.plus_keep(0),
+        "Wake": calls.wake(""),
+    }
+    assert theirs == {name: slot.kind for name, slot in ours.items()}
