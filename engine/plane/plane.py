@@ -340,7 +340,7 @@ class Plane:
 
     def waiting(self) -> tuple[int, int]:
         """Returns how many receives wait here, and how many of the caller who has the most."""
-        if self._library is None or not self.is_on:
+        if self._library is None:
             return 0, 0
         every, most = self._library.ask(lib.WAITS) or (0, 0)
         return every, most

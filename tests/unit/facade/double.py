@@ -99,6 +99,10 @@ class RecordingEngine:
         is_on = False
         state = "off: this is no engine"
 
+        @staticmethod
+        def waiting() -> tuple[int, int]:
+            return 0, 0
+
     def authenticate(self, key_id: str | None, secret: str | None, at: str = "") -> Principal:
         self.credentials.append((key_id, secret))
         if self.refuse is not None:
