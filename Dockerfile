@@ -20,6 +20,7 @@ RUN awk '/^setuptools==/ {on = 1} on {print} on && !/\\$/ {exit}' requirements/s
 
 COPY pyproject.toml README.md LICENSE ./
 COPY schemas schemas
+COPY runtime runtime
 COPY state state
 COPY engine engine
 COPY facade facade

@@ -18,8 +18,8 @@ RUN_STAMP := .venv/.run-$(call sum,requirements/run.lock pyproject.toml)
 SPARK_STAMP := .venv/.spark-$(call sum,requirements/spark.lock)
 DEMO_STAMP := .venv/.demo-$(call sum,requirements/demo.lock)
 TEST_STAMP := .venv/.test-$(call sum,requirements/test.lock)
-BROKER_JARS := $(LW_JARS)/.make-broker-$(call sum,facade/stack/processes/ivy.xml facade/stack/class_archive.py)
-SPARK_JARS := $(LW_JARS)/.make-spark-$(call sum,facade/stack/processes/ivy.xml)
+BROKER_JARS := $(LW_JARS)/.make-broker-$(call sum,facade/programs/stack/processes/ivy.xml facade/programs/stack/class_archive.py)
+SPARK_JARS := $(LW_JARS)/.make-spark-$(call sum,facade/programs/stack/processes/ivy.xml)
 # Clients of other services, for the tests: each lock in a folder of its own, and programs of the JavaScript and Go worlds.
 CLIENT_LOCKS := $(wildcard tests/conformance/*/*.lock)
 CLIENT_SOURCES := tests/conformance/sqs/celery.lock:kombu
@@ -45,7 +45,18 @@ spark: $(SPARK_STAMP) $(SPARK_JARS) ## install what `leaseway report`, `sql`, `l
 demo: $(RUN_STAMP) $(BROKER_JARS) $(DEMO_STAMP) ## stream a real data set through a queue and show what went where
 	@exec $(BIN)/leaseway demo
 
-setup: spark $(BROKER_JARS) $(DEMO_STAMP) $(TEST_STAMP) $(CLIENTS_STAMP) $(FRONT_STAMP) ## all of it, also what the tests need; nothing to do = under a second
+setup: ## all of it, also what the tests need; nothing to do = under a second
+	@$(MAKE) --no-print-directory -j4 everything IN_TURN=yes
+
+# The compiler and what is fetched need not wait for each other; what pip installs does, and
+# what Ivy does: each has one folder.
+.PHONY: everything
+everything: spark $(BROKER_JARS) $(DEMO_STAMP) $(TEST_STAMP) $(CLIENTS_STAMP) $(FRONT_STAMP)
+ifdef IN_TURN
+$(DEMO_STAMP): | $(SPARK_STAMP)
+$(TEST_STAMP): | $(DEMO_STAMP)
+$(BROKER_JARS): | $(SPARK_JARS)
+endif
 
 # setuptools first, from the lock too: source packages are then built with it, not with whatever the registry has newest.
 $(RUN_STAMP):
@@ -115,7 +126,7 @@ bench-quick: setup ## count what each hot verb costs, against benchmarks/budget.
 	@$(BIN)/python -m benchmarks.quick $(if $(UPDATE),--update)
 
 native: $(FRONT_STAMP) ## the tests of the native front, where cargo is
-	$(if $(CARGO),cargo test -q --release --locked --manifest-path native/Cargo.toml,@echo "native: no cargo here, its tests are skipped")
+	$(if $(CARGO),cargo test -q --locked --manifest-path native/Cargo.toml,@echo "native: no cargo here, its tests are skipped")
 
 front-tests: $(TEST_STAMP) $(BROKER_JARS) $(FRONT_STAMP) ## what SQS promises, by the native front that is there; it must be there
 	LEASEWAY_NATIVE=require $(BIN)/pytest -q tests/unit/facade/test_front*.py tests/unit/test_protocol.py tests/acceptance/test_front*.py tests/conformance/cases
@@ -125,7 +136,7 @@ lint: setup ## ruff, formatting, import contracts; of the native front too, wher
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
 	$(if $(CARGO),cargo fmt --check --manifest-path native/Cargo.toml)
-	$(if $(CARGO),cargo clippy -q --release --locked --all-targets --manifest-path native/Cargo.toml -- -D warnings)
+	$(if $(CARGO),cargo clippy -q --locked --all-targets --manifest-path native/Cargo.toml -- -D warnings)
 
 audit: $(TEST_STAMP) ## look for advisories on the locked packages; where the index has none, at the age of the locks
 	@$(BIN)/python -m tests.advisories
@@ -143,7 +154,7 @@ lock: setup ## pin the requirements of pyproject.toml again, with hashes and wit
 	@$(call compile,--extra build --extra spark -c requirements/test.lock pyproject.toml,spark)
 	@$(call compile,--extra build -c requirements/test.lock pyproject.toml,run)
 	@echo vega-datasets | $(call compile,--no-deps -,demo)
-	@$(BIN)/python -c "from facade.stack.processes.jars import pin; pin(print)"
+	@$(BIN)/python -c "from facade.programs.stack.processes.jars import pin; pin(print)"
 
 spark-zip: $(RUN_STAMP) ## write spark/ and schemas/ as dist/leaseway-spark.zip, for --py-files of your own Spark
 	@mkdir -p dist && $(BIN)/leaseway spark-zip dist/leaseway-spark.zip
@@ -154,8 +165,8 @@ docs: $(RUN_STAMP) ## write the generated pages
 	$(BIN)/python -m tests.docs
 
 # The generator is needed by nobody else, so it has a folder of its own; what it writes is committed.
-PROTOS := facade/rocketmq/wire
-protos: $(TEST_STAMP) ## write the messages of RocketMQ again from facade/rocketmq/wire/rocketmq.proto
+PROTOS := facade/dialects/rocketmq/wire
+protos: $(TEST_STAMP) ## write the messages of RocketMQ again from facade/dialects/rocketmq/wire/rocketmq.proto
 	@$(BIN)/uv run -q --no-project --isolated --with grpcio-tools==1.85.1 --python $(BIN)/python \
 	  python -m grpc_tools.protoc -I $(PROTOS) --python_out=$(PROTOS) --pyi_out=$(PROTOS) $(PROTOS)/rocketmq.proto
 

@@ -25,13 +25,14 @@ from redis.exceptions import NoScriptError, ResponseError
 from starlette.types import ASGIApp
 
 import engine.plane.service
-import engine.receive.waiters
+import engine.receive.wait_lists
 import engine.rules.placement
-import engine.wiring
+import engine.wiring.foundation
+import engine.wiring.messages
 import schemas.wire
 import state.redis.script_caller
 from engine.receive.poll import Poll, Poller
-from engine.receive.waiters import WaitList
+from engine.receive.wait_list import WaitList
 from facade.app import create_app
 from facade.config import Settings
 from schemas.records import Message
@@ -65,7 +66,7 @@ def redis_py(settings: Settings) -> ASGIApp:
     """Commands by redis-py's pool of connections (ADR 0015), at its lowest level: what it does with
     replies is left out.
     """
-    vars(engine.wiring)["Connection"] = RedisPy
+    vars(engine.wiring.foundation)["Connection"] = RedisPy
     return create_app(settings)
 
 
@@ -86,8 +87,8 @@ def any_order(settings: Settings) -> ASGIApp:
         return 0
 
     names = {"oldest": due, "__slots__": ()}
-    vars(engine.receive.waiters)["WaitList"] = type("AnyOrder", (WaitList,), names)
-    vars(engine.wiring)["Poller"] = type("InTurn", (Poller,), {"_exactly": none})
+    vars(engine.receive.wait_lists)["WaitList"] = type("AnyOrder", (WaitList,), names)
+    vars(engine.wiring.messages)["Poller"] = type("InTurn", (Poller,), {"_exactly": none})
     vars(engine.rules.placement)["RUN"] = 1
     return create_app(settings)
 

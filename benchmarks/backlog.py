@@ -78,7 +78,9 @@ def drain(endpoint: str, messages: int, threads: int) -> tuple[float, bytearray]
     def work(number: int) -> None:
         client = Client(endpoint)
         while time.perf_counter() - last[0] < 3:
-            _, answer = client.call("POST", "/v1/queues/backlog/receive", {"max": 100, "wait_seconds": 1, "lease_seconds": 60})
+            _, answer = client.call(
+                "POST", "/v1/queues/backlog/receive", {"max": 100, "wait_seconds": 1, "lease_seconds": 60}
+            )
             if not answer["messages"]:
                 continue
             last[0] = time.perf_counter()

@@ -30,8 +30,8 @@ from typing import Any
 
 from engine.errors import LogUnavailable
 from engine.log import Log, TopicSpec
-from facade.stack import broker
-from facade.stack.processes import settings
+from facade.programs.stack import broker
+from facade.programs.stack.processes import settings
 from tests.services import Services, running_services
 
 BUSY_S = 60.0
@@ -81,12 +81,21 @@ async def make_topics(log: Log, count: int) -> dict[str, Any]:
         except LogUnavailable:
             failed += 1
         times.append(time.monotonic() - began)
-    return {"topics": len(times), "failed": failed, "p50_s": round(statistics.median(times), 2), "longest_s": round(max(times), 2)}
+    return {
+        "topics": len(times),
+        "failed": failed,
+        "p50_s": round(statistics.median(times), 2),
+        "longest_s": round(max(times), 2),
+    }
 
 
 def fenced(folder: Path) -> int:
     """How often the controller says that it fences the broker for a session that is over."""
-    return sum(file.read_text(errors="replace").count("Fencing broker") for file in (folder / "logs").iterdir() if file.is_file())
+    return sum(
+        file.read_text(errors="replace").count("Fencing broker")
+        for file in (folder / "logs").iterdir()
+        if file.is_file()
+    )
 
 
 async def measure(services: Services, options: argparse.Namespace) -> dict[str, Any]:
@@ -116,7 +125,12 @@ def told_of_fences(folder: Path) -> Path:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--session", type=int, nargs="+", help="broker.session.timeout.ms of each life, one run each; as it is if left out")
+    parser.add_argument(
+        "--session",
+        type=int,
+        nargs="+",
+        help="broker.session.timeout.ms of each life, one run each; as it is if left out",
+    )
     parser.add_argument("--kills", type=int, default=3)
     parser.add_argument("--busy", type=int, default=30)
     parser.add_argument("--topics", type=int, default=50)

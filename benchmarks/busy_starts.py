@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.broker_restart import busy
-from facade.stack.processes.ports import free_port
+from facade.programs.stack.processes.ports import free_port
 
 READY = re.compile(r"ready after ([0-9.]+) s")
 STOP_S = 300.0

@@ -21,7 +21,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from facade.stack.processes.spark_submit import connectors
+from facade.programs.stack.processes.spark_submit import connectors
 from spark.dead_letters.clusters import dead_letter_clusters, with_cluster
 from spark.dead_letters.dead_letters import succeeded_of
 from spark.frames.log import Log
@@ -40,11 +40,16 @@ def planted(spark_session: SparkSession, folder: Path, queue: str, dead_letters:
     up = Up(folder / "up", "--workers", "1")
     try:
         up.wait_ready(120)
-        causes = spark_session.createDataFrame(list(plant(up.endpoint, queue, dead_letters).items()), "original_id string, cause string")
+        causes = spark_session.createDataFrame(
+            list(plant(up.endpoint, queue, dead_letters).items()), "original_id string, cause string"
+        )
         # Outboxes are drained within 200 ms.
         time.sleep(1)
         tables = Tables(spark_session, Log(up.run["kafka"]["service"], options=up.kafka_properties))
-        dead = kept(tables.dead_letters().where(F.col("source_queue") == queue).join(causes, on="original_id"), f"{folder}/letters")
+        dead = kept(
+            tables.dead_letters().where(F.col("source_queue") == queue).join(causes, on="original_id"),
+            f"{folder}/letters",
+        )
         good = succeeded_of(tables.messages(), tables.journal()).where(F.col("queue") == queue)
         return dead, kept(good, f"{folder}/good")
     finally:
@@ -65,7 +70,9 @@ def main() -> None:
         rows = dead_letter_clusters(clustered).orderBy("cluster").collect()
         took = time.monotonic() - began
         purity, held = found_of(clustered)
-    sizes = {row["cluster"]: [row["dead_letters"], " ".join(row["apart"][0][:2]) if row["apart"] else ""] for row in rows}
+    sizes = {
+        row["cluster"]: [row["dead_letters"], " ".join(row["apart"][0][:2]) if row["apart"] else ""] for row in rows
+    }
     load = os.getloadavg()[0]
     found_ = {
         "dead_letters": options.dead_letters,

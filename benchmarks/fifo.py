@@ -39,7 +39,9 @@ def _move(up: Up, options: argparse.Namespace) -> dict[str, Any]:
 
 
 BARS: dict[str, Callable[[Up, argparse.Namespace], object]] = {
-    "order": lambda up, options: order_under_kills(up, groups=100, each=200, consumers=16, kill_every_s=3, within_s=300),
+    "order": lambda up, options: order_under_kills(
+        up, groups=100, each=200, consumers=16, kill_every_s=3, within_s=300
+    ),
     "head": lambda up, options: [head_latency(up, groups, 300) for groups in GROUPS],
     "dedup": lambda up, options: dedup_over_a_wipe(up, 10_000, 8),
     "move": _move,
@@ -54,7 +56,12 @@ def main() -> int:
     parser.add_argument("--fifo", action="store_true", help="move: FIFO queues")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        up = Up(Path(folder), "--workers", "2", environment={"LEASEWAY_WINDOW_MESSAGES": "32000"} if options.bar == "head" else None)
+        up = Up(
+            Path(folder),
+            "--workers",
+            "2",
+            environment={"LEASEWAY_WINDOW_MESSAGES": "32000"} if options.bar == "head" else None,
+        )
         try:
             up.wait_ready(180)
             print(json.dumps(BARS[options.bar](up, options), indent=2))

@@ -40,11 +40,12 @@ from engine.engine import Engine
 from engine.errors import Unavailable
 from engine.recovery.verify import Report
 from engine.rules.queue import Queue
-from engine.runtime.deadline import journal_until
 from engine.settings import Settings
-from engine.shapes import Principal, QueueSettings
-from engine.wiring import wire_maintenance
+from engine.shapes import Principal
+from engine.wiring.commands import wire_maintenance
+from runtime.deadline import journal_until
 from schemas.records import Message
+from schemas.records.settings import QueueSettings
 from schemas.wire import encode
 from tests.services import Services, running_services
 
@@ -77,7 +78,7 @@ async def lease(engine: Engine, messages: int) -> list[str]:
 
     async def one() -> None:
         while len(handles) < messages:
-            got = await engine.receive(BY, "q", None, 100, 5_000, LEASE_MS)
+            got = await engine.messages.receive(BY, "q", None, 100, 5_000, LEASE_MS)
             handles.extend(d.handle for d in got)
             if not got:
                 raise SystemExit(f"nothing came after {len(handles)} messages")
@@ -89,7 +90,7 @@ async def lease(engine: Engine, messages: int) -> list[str]:
 async def ack(engine: Engine, handles: list[str]) -> None:
     async def one(number: int) -> None:
         for start in range(number * 100, len(handles), 800):
-            with_status = await engine.ack(BY, "q", handles[start : start + 100])
+            with_status = await engine.messages.ack(BY, "q", handles[start : start + 100])
             if {r.status for r in with_status} != {"ok"}:
                 raise SystemExit("an ack was refused")
 
@@ -102,7 +103,7 @@ async def digest(engine: Engine, queue: Queue, but: tuple[int, int] | None = Non
     """
     text, settled_count, leased_in_all = hashlib.sha256(), 0, 0
     for unit in queue.units:
-        (tag,) = (await engine.store.dump(unit, engine.catalog.generation, [0])).tags
+        (tag,) = (await engine.store.upkeep.dump(unit, engine.catalog.generation, [0])).tags
         settled = (set(range(tag.cursor)) | tag.ahead) - tag.open.keys()
         leased = [tag.deliveries[offset] for offset in sorted(tag.deliveries) if (unit.partition, offset) != but]
         floor = next(n for n in itertools.count() if n not in settled)
@@ -115,14 +116,16 @@ async def digest(engine: Engine, queue: Queue, but: tuple[int, int] | None = Non
 async def journaled(engine: Engine, queue: Queue) -> None:
     """Returns when the journal has everything."""
     for partition, unit in enumerate(queue.units):
-        await engine.parts.units.owner.journaled.wait(queue, partition, await engine.store.last_seq(unit), journal_until())
+        await engine.parts.units.owner.journaled.wait(
+            queue, partition, await engine.store.upkeep.last_seq(unit), journal_until()
+        )
 
 
 async def until_answered(engine: Engine) -> tuple[int, int]:
     """One receive, repeated as a client would, until a message comes: its partition and offset."""
     while True:
         with contextlib.suppress(Unavailable):
-            got = await engine.receive(BY, "q", None, 1, 1_000, LEASE_MS)
+            got = await engine.messages.receive(BY, "q", None, 1, 1_000, LEASE_MS)
             if got:
                 return got[0].partition, got[0].offset
 
@@ -131,7 +134,7 @@ async def until_restored(engine: Engine) -> None:
     """Returns when every unit serves: the counts of a queue are of all its units."""
     while True:
         with contextlib.suppress(Unavailable):
-            await engine.get_queue(BY, "q")
+            await engine.queues.get_queue(BY, "q")
             return
 
 
@@ -155,7 +158,7 @@ async def measure(services: Services, options: argparse.Namespace) -> dict[str, 
     if options.no_snapshot:
         await engine.parts.base.snapshots.stop()
     try:
-        await engine.create_queue(BY, "q", QueueSettings())
+        await engine.queues.create_queue(BY, "q", QueueSettings())
         queue = engine.catalog.queues["q"]
         began = time.perf_counter()
         await fill(engine, queue, options.messages, options.bytes)
@@ -172,7 +175,9 @@ async def measure(services: Services, options: argparse.Namespace) -> dict[str, 
         client = redis.Redis.from_url(services.redis_url)
         client.flushall()
         flushed = time.perf_counter()
-        (first, answered), (_, restored) = await asyncio.gather(timed(until_answered(engine)), timed(until_restored(engine)))
+        (first, answered), (_, restored) = await asyncio.gather(
+            timed(until_answered(engine)), timed(until_restored(engine))
+        )
         report = await verified(engine)
         verified_at = time.perf_counter()
         after, settled_after, leased_after = await digest(engine, queue, but=first)
@@ -189,7 +194,9 @@ async def measure(services: Services, options: argparse.Namespace) -> dict[str, 
         "open_deliveries_before_after": [leased, leased_after],
         "first_receive_answered_s": round(answered - flushed, 2),
         "all_units_restored_s": round(restored - flushed, 2),
-        "verified_clean_s": round(verified_at - flushed, 2) if not report.differences and not report.left_out else report.differences[:5],
+        "verified_clean_s": round(verified_at - flushed, 2)
+        if not report.differences and not report.left_out
+        else report.differences[:5],
         "digest_equal": before == after,
     }
 
@@ -199,7 +206,9 @@ def main() -> None:
     parser.add_argument("--messages", type=int, default=1_000_000)
     parser.add_argument("--acked", type=int, default=200_000, help="twice as many are leased first")
     parser.add_argument("--bytes", type=int, default=1_000, help="size of a body")
-    parser.add_argument("--no-snapshot", action="store_true", help="rebuild from the journal alone, which is the slower way")
+    parser.add_argument(
+        "--no-snapshot", action="store_true", help="rebuild from the journal alone, which is the slower way"
+    )
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder, running_services(Path(folder)) as services:
         print(json.dumps(asyncio.run(measure(services, options)), indent=2))

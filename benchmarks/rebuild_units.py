@@ -31,8 +31,9 @@ import redis
 from engine.engine import Engine
 from engine.errors import EngineError, Unavailable
 from engine.settings import Settings
-from engine.shapes import Delivery, Principal, QueueSettings, SendEntry
-from engine.wiring import wire_maintenance
+from engine.shapes import Delivery, Principal, SendEntry
+from engine.wiring.commands import wire_maintenance
+from schemas.records.settings import QueueSettings
 from tests.services import Services, running_services
 
 BY = Principal("benchmark", admin=True)
@@ -72,19 +73,19 @@ async def each(names: list[str], work: Any, at_once: int) -> None:
 
 async def fill(engine: Engine, name: str) -> None:
     for number in range(4):
-        await engine.send(BY, name, [SendEntry(b"%d" % number)])
+        await engine.messages.send(BY, name, [SendEntry(b"%d" % number)])
     got: list[Delivery] = []
     while len(got) < 2:
-        got += await engine.receive(BY, name, None, 1, 1_000, LEASE_MS)
-    await engine.ack(BY, name, [got[0].handle])
+        got += await engine.messages.receive(BY, name, None, 1, 1_000, LEASE_MS)
+    await engine.messages.ack(BY, name, [got[0].handle])
 
 
 async def traffic(engine: Engine, name: str) -> None:
     while True:
         with contextlib.suppress(EngineError):
-            await engine.send(BY, name, [SendEntry(b"traffic")])
-            got = await engine.receive(BY, name, None, 10, 100, LEASE_MS)
-            await engine.ack(BY, name, [d.handle for d in got])
+            await engine.messages.send(BY, name, [SendEntry(b"traffic")])
+            got = await engine.messages.receive(BY, name, None, 10, 100, LEASE_MS)
+            await engine.messages.ack(BY, name, [d.handle for d in got])
         await asyncio.sleep(0.02)
 
 
@@ -95,7 +96,7 @@ async def answers(engine: Engine, names: list[str], askers: int, began: float) -
     async def ask(name: str) -> None:
         while True:
             with contextlib.suppress(Unavailable):
-                if await engine.receive(BY, name, None, 1, 1_000, LEASE_MS):
+                if await engine.messages.receive(BY, name, None, 1, 1_000, LEASE_MS):
                     times.append(time.perf_counter() - began)
                     return
 
@@ -115,7 +116,11 @@ async def measure(services: Services, options: argparse.Namespace) -> dict[str, 
     try:
         names = [f"q{number}" for number in range(options.queues)]
         began = time.perf_counter()
-        await each(names, lambda name: engine.create_queue(BY, name, QueueSettings(partitions=options.partitions)), AT_ONCE)
+        await each(
+            names,
+            lambda name: engine.queues.create_queue(BY, name, QueueSettings(partitions=options.partitions)),
+            AT_ONCE,
+        )
         made = time.perf_counter()
         await each(names, lambda name: fill(engine, name), AT_ONCE)
         filled = time.perf_counter()
@@ -126,7 +131,9 @@ async def measure(services: Services, options: argparse.Namespace) -> dict[str, 
         cpu = resource.getrusage(resource.RUSAGE_SELF)
         redis.Redis.from_url(services.redis_url).flushall()
         flushed = time.perf_counter()
-        times = await asyncio.wait_for(answers(engine, names[BUSY_QUEUES:], min(options.askers, options.queues), flushed), options.bound)
+        times = await asyncio.wait_for(
+            answers(engine, names[BUSY_QUEUES:], min(options.askers, options.queues), flushed), options.bound
+        )
         after = resource.getrusage(resource.RUSAGE_SELF)
         for task in busy:
             task.cancel()

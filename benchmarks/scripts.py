@@ -15,28 +15,19 @@ import secrets
 import statistics
 import sys
 import tempfile
-from collections.abc import Mapping
 from pathlib import Path
 
-from facade.stack import redis_server
-from facade.stack.processes.child import Child
+from facade.programs.stack import redis_server
+from facade.programs.stack.processes.child import Child
 from state.keys import Unit
 from state.packed import pack_body
 from state.redis.connection import Connection
-from state.redis.scripts import Script, read_scripts
+from state.redis.scripts import read_scripts
 from state.replies import LoadEntry, Window
 from state.store import Store
 
 GENERATION, TAG, FIRST = 1, 0, 5_000
 GROUPS = (1, 2, 4, 16, 80)
-
-
-class Without(Store):
-    """A store of which no script has anything before it."""
-
-    def __init__(self, connection: Connection, prefix: str, window: Window) -> None:
-        super().__init__(connection, prefix, window)
-        self._scripts: Mapping[str, Script] = read_scripts(plain=False)
 
 
 async def cpu_s(connection: Connection) -> float:
@@ -49,15 +40,23 @@ async def cpu_s(connection: Connection) -> float:
 async def cost_us(store: Store, connection: Connection, group: int, messages: int) -> float:
     """Microseconds of Redis for a message, in groups of so many."""
     unit = Unit(secrets.token_hex(6), 0)
-    await store.open(unit, GENERATION, [(TAG, FIRST)])
+    await store.upkeep.open(unit, GENERATION, [(TAG, FIRST)])
     before = await cpu_s(connection)
     for offset in range(FIRST, FIRST + messages, group):
         entry = LoadEntry(offset, pack_body(1, 1, None, b""), "1", count=group)
-        await store.load(unit, GENERATION, [TAG], [entry])
-        got = await store.receive(
-            unit, GENERATION, TAG, max=group, lease_ms=None, queue_lease_ms=30_000, max_receive_count=3, retention_ms=10**13, move_ms=1
+        await store.leases.load(unit, GENERATION, [TAG], [entry])
+        got = await store.leases.receive(
+            unit,
+            GENERATION,
+            TAG,
+            max=group,
+            lease_ms=None,
+            queue_lease_ms=30_000,
+            max_receive_count=3,
+            retention_ms=10**13,
+            move_ms=1,
         )
-        done = await store.ack(unit, GENERATION, TAG, [(one.offset, got.nonce) for one in got.leased])
+        done = await store.leases.ack(unit, GENERATION, TAG, [(one.offset, got.nonce) for one in got.leased])
         if len(got.leased) != group or set(done.words) != {"ok"}:
             raise RuntimeError(f"{len(got.leased)} of {group} leased, acks {set(done.words)}")
     return (await cpu_s(connection) - before) / messages * 1e6
@@ -74,7 +73,7 @@ async def measure(rounds: int, messages: int) -> dict[int, tuple[list[float], li
         await connection.start()
         try:
             window = Window(8_000, 6_000_000)
-            stores = (Store(connection, "plain", window), Without(connection, "full", window))
+            stores = (Store(connection, "plain", window), Store(connection, "full", window, read_scripts(plain=False)))
             for turn in range(rounds):
                 for group in GROUPS:
                     for which in (0, 1) if turn % 2 == 0 else (1, 0):
@@ -94,7 +93,10 @@ def main() -> int:
     options = parser.parse_args()
     for group, (plain, full) in asyncio.run(measure(options.rounds, options.messages)).items():
         ratio = statistics.median(one / other for one, other in zip(plain, full, strict=True))
-        print(f"groups of {group}: {statistics.median(plain):.1f} beside {statistics.median(full):.1f} us of Redis a message, {ratio:.2f}x")
+        print(
+            f"groups of {group}: {statistics.median(plain):.1f} beside {statistics.median(full):.1f} us of "
+            f"Redis a message, {ratio:.2f}x"
+        )
     return 0
 
 

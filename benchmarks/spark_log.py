@@ -16,7 +16,8 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
 from schemas.identity import MessageId
-from schemas.records import JournalEntry, JournalRecord, Message, Origin, QueueRecord, RedrivePolicy, TagRecord
+from schemas.records import JournalEntry, JournalRecord, Message, Origin, QueueRecord, TagRecord
+from schemas.records.settings import RedrivePolicy
 from schemas.wire import encode
 
 PARTITIONS = 4
@@ -63,7 +64,9 @@ def fill(bootstrap: str, prefix: str, messages: int, size: int, begin_ms: int) -
     for queue, share in SHARES.items():
         for partition in range(PARTITIONS):
             count = int(messages * share / PARTITIONS)
-            _fill_unit(producer, prefix, Unit(queue, partition, _incarnation(queue)), count, size, begin_ms, written, chance)
+            _fill_unit(
+                producer, prefix, Unit(queue, partition, _incarnation(queue)), count, size, begin_ms, written, chance
+            )
     left = producer.flush(300)
     if left:
         raise SystemExit(f"Kafka did not take {left} records")
@@ -97,14 +100,22 @@ def _write_queues(producer: Producer, prefix: str, now_ms: int) -> None:
         policy = None if dead is None else RedrivePolicy(dead, 3)
         tags = [TagRecord(0, "default", now_ms, 0, [0] * PARTITIONS)]
         record = QueueRecord(
-            queue, _incarnation(queue), "olga", now_ms, now_ms, PARTITIONS, 0, LEASE_MS, 4 * DAY_MS, 1 << 20, 0, 100, tags, 1,
+            queue, _incarnation(queue), "olga", now_ms, now_ms, partitions=PARTITIONS, lease_ms=LEASE_MS, tags=tags,
+            next_tag_id=1,
             redrive_policy=policy,
         )  # fmt: skip
         producer.produce(f"{prefix}.control", encode(record), f"queue/{queue}".encode(), 0)
 
 
 def _fill_unit(
-    producer: Producer, prefix: str, unit: Unit, count: int, size: int, begin_ms: int, written: Written, chance: random.Random
+    producer: Producer,
+    prefix: str,
+    unit: Unit,
+    count: int,
+    size: int,
+    begin_ms: int,
+    written: Written,
+    chance: random.Random,
 ) -> None:
     dead_letters = Unit(f"{unit.queue}-dead", unit.partition, _incarnation(f"{unit.queue}-dead"))
     for start in range(0, count, BLOCK):
@@ -117,7 +128,13 @@ def _fill_unit(
         _produce(producer, f"{prefix}.journal", unit.partition, record, at_ms + 120_000)
         for offset in dead:
             body = _body(chance, size, broken=True)
-            _produce(producer, f"{prefix}.q.{dead_letters.queue}", unit.partition, _dead_letter(unit, offset, body, at_ms), at_ms + 110_000)
+            _produce(
+                producer,
+                f"{prefix}.q.{dead_letters.queue}",
+                unit.partition,
+                _dead_letter(unit, offset, body, at_ms),
+                at_ms + 110_000,
+            )
             written.dead_letters += 1
         written.messages += few
 

@@ -42,7 +42,19 @@ def report(bootstrap: str, prefix: str, folder: Path) -> dict[str, Any]:
         f"spark.eventLog.enabled true\nspark.eventLog.compress false\nspark.eventLog.dir file://{events}\n"
     )
     span = ["--from", str(BEGIN_MS), "--to", str(BEGIN_MS + DAY_MS + 3_600_000)]
-    command = [sys.executable, "-m", "facade", "report", "--bootstrap", bootstrap, "--prefix", prefix, "--out", str(out), *span]
+    command = [
+        sys.executable,
+        "-m",
+        "facade",
+        "report",
+        "--bootstrap",
+        bootstrap,
+        "--prefix",
+        prefix,
+        "--out",
+        str(out),
+        *span,
+    ]
     began = time.monotonic()
     most_mib, cpu_s = 0, 0.0
     with subprocess.Popen(command, env={**os.environ, "SPARK_CONF_DIR": str(folder)}) as job:
@@ -101,14 +113,24 @@ def _stages(folder: Path) -> dict[str, Any]:
     for write_staging, times in tasks.items():
         middle = statistics.median(times)
         if max(times) > SKEW * middle and max(times) - middle > SKEW_MS:
-            skewed[names.get(write_staging, str(write_staging))] = {"tasks": len(times), "median_ms": middle, "slowest_ms": max(times)}
+            skewed[names.get(write_staging, str(write_staging))] = {
+                "tasks": len(times),
+                "median_ms": middle,
+                "slowest_ms": max(times),
+            }
     slow = sorted(tasks, key=lambda write_staging: -sum(tasks[write_staging]))[:8]
     longest = {
-        names.get(write_staging, str(write_staging)): [len(tasks[write_staging]), sum(tasks[write_staging]), max(tasks[write_staging])]
+        names.get(write_staging, str(write_staging)): [
+            len(tasks[write_staging]),
+            sum(tasks[write_staging]),
+            max(tasks[write_staging]),
+        ]
         for write_staging in slow
     }
     return {
-        "spilled_mib": {names.get(write_staging, str(write_staging)): size >> 20 for write_staging, size in spilled.items() if size},
+        "spilled_mib": {
+            names.get(write_staging, str(write_staging)): size >> 20 for write_staging, size in spilled.items() if size
+        },
         "skewed": skewed,
         "tasks_sum_ms_slowest_ms": longest,
     }

@@ -10,16 +10,14 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Self
 
-from engine.runtime.failpoints import BadFailpoint, parse
+from runtime.failpoints import BadFailpoint, parse
 from schemas.client_properties import FILES, for_librdkafka
 from schemas.client_properties import parse as parse_properties
 from schemas.topics import DEFAULT_PREFIX
 
 PREFIX = "LEASEWAY_"
-# Names that settings had, and what is to be set in place of each.
-RENAMED: Final = {"front": "LEASEWAY_NATIVE, to auto, require or off"}
 
 
 class BadSetting(ValueError):
@@ -102,8 +100,6 @@ class Section:
             if not variable.startswith(PREFIX):
                 continue
             name = variable[len(PREFIX) :].lower()
-            if name in RENAMED:
-                raise BadSetting(f"{variable} is no setting any more: set {RENAMED[name]}")
             if name not in fields:
                 raise BadSetting(f"{variable} is not a setting of Leaseway; `leaseway config` lists them")
             if fields[name].type == "int":
@@ -234,7 +230,7 @@ class EngineSettings(Section):
         words=("management", "all"),
     )  # fmt: skip
     audit_days: int = setting(365, "How long the audit is kept, {within} days.", within=(1, 3650))
-    failpoints: str = setting("", "For tests only: where to fail on purpose, see engine/runtime/failpoints.py.")
+    failpoints: str = setting("", "For tests only: where to fail on purpose, see runtime/failpoints.py.")
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -7,49 +7,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import Enum, auto
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from engine.errors import EngineError
 from schemas.filters import Filter
-from schemas.records import Attribute, Grant, Message, QueueRecord, RedrivePolicy
-from schemas.vocabulary import RetentionFrom, Role
-
-ANY = "*"  # among principals, verbs or sources: each of them
-
-
-class QueueSettings(Struct, frozen=True):
-    """What a create or set may name; None = the default (create) or as it was (set)."""
-
-    partitions: int | None = None  # 1-64, default from settings; can't be set later
-    delay_ms: int | None = None  # 0 to 30 days, default 0
-    max_delay_ms: int | None = None  # longest delay that a message may ask for: 0 to 30 days, default 30 days
-    lease_ms: int | None = None  # 0 to 12 h, default 30 s
-    retention_ms: int | None = None  # 60 s to 14 days, default 4 days
-    retention_from: str | None = None  # due (default) or send
-    max_message_bytes: int | None = None  # 1-4016384, default 262144; body and attributes
-    receive_wait_ms: int | None = None  # 0 to 60 s, default 0
-    max_receive_messages: int | None = None  # 1-100, default 100
-    durable_acks: bool | None = None
-    user_attributes: dict[str, str] | None = None
-    redrive_policy: RedrivePolicy | None = None
-    fifo: bool | None = None  # default False; can't be set later
-    content_dedup: bool | None = None  # FIFO only
-    dedup_scope: str | None = None  # FIFO only: queue (default) or group
-    priority: bool | None = None  # default False; 16 partitions; can't be set later
-    on_exhausted: str | None = None  # FIFO only: block, dead_letter or park; default: as the redrive policy says
-    max_receive_count: int | None = None  # FIFO that parks, where no redrive policy has one: 1-1000
-    one_per_group: bool | None = None  # FIFO only: one message of a group is in flight at most; default False
-    dead_letter: bool | None = None  # default False; such a queue has no redrive policy; can't be set later
-    read_qps: int | None = None  # receives a second, 0-100000, 0 = no bound, default 0
-    write_qps: int | None = None  # sends a second, the same
-    daily_bytes: int | None = None  # bytes sent on a UTC day, 0 = no bound, default 0
-    waits: int | None = None  # receives that may wait at a worker, the same
-    default_tag_name: str | None = None  # another name of the default tag; can't be set later
-    keep_unacked: bool | None = None  # default False: retention ends what is open too; can't be set later
-    labels: dict[str, str] | None = None  # up to 50, key 1-128, value up to 256 characters
-    policy: str | None = None  # up to 8192 bytes; the words of `grants`, which the engine does not read
-    grants: list[Grant] | None = None  # up to 20; nobody else may do anything
-    allowed_sources: list[str] | None = None  # up to 10 queues that may have it as dead-letter queue, default ["*"] = any
+from schemas.records import Attribute, Message, QueueRecord
+from schemas.records.settings import EffectiveSettings, QueueSettings, RedrivePolicy
+from schemas.vocabulary import Role
 
 
 class NewTag(Struct, frozen=True):
@@ -92,45 +56,16 @@ class TagInfo(Struct, frozen=True):
     redrive_fault: str = ""  # why the policy moves nothing: a PolicyFault word
 
 
-class QueueInfo(Struct, frozen=True):
+class QueueInfo(EffectiveSettings, frozen=True, kw_only=True):
     """A queue as `get_queue` shows it. `tags` holds every tag; counts need Redis."""
 
     name: str
     owner: str
     created_at_ms: int
     modified_at_ms: int
-    partitions: int
-    delay_ms: int
-    lease_ms: int
-    retention_ms: int
-    max_message_bytes: int
-    receive_wait_ms: int
-    max_receive_messages: int
-    durable_acks: bool
-    fifo: bool
-    content_dedup: bool
-    dedup_scope: str
-    user_attributes: dict[str, str]
-    redrive_policy: RedrivePolicy | None
     source_queues: list[str]
     tags: list[TagInfo]
-    labels: dict[str, str] = {}
-    policy: str = ""
-    allowed_sources: list[str] = field(default_factory=lambda: [ANY])
     purged_at_ms: int = 0
-    priority: bool = False
-    one_per_group: bool = False
-    dead_letter: bool = False
-    default_tag_name: str = ""
-    read_qps: int = 0
-    write_qps: int = 0
-    daily_bytes: int = 0
-    waits: int = 0
-    keep_unacked: bool = False
-    retention_from: str = RetentionFrom.DUE
-    max_delay_ms: int = 0
-    on_exhausted: str = ""
-    max_receive_count: int = 0
     redrive_fault: str = ""  # why the policy moves nothing: a PolicyFault word
 
 
@@ -177,7 +112,8 @@ class Delivery(Struct, frozen=True, gc=False):
 
 class EntryResult(Struct, frozen=True, gc=False):
     """What became of one handle: `status` is an EntryStatus word; `next_visible_at_ms` after extend
-    and release; `error` says why one is INVALID; `next_handle` after an extend for one use.
+    and release; `error` says why one is INVALID; `next_handle` after an extend for one use;
+    `reason` is a StaleReason word for one whose delivery is over.
     """
 
     handle: str
@@ -185,6 +121,7 @@ class EntryResult(Struct, frozen=True, gc=False):
     next_visible_at_ms: int | None = None
     error: EngineError | None = None
     next_handle: str = ""
+    reason: str = ""
 
 
 class Late(Enum):

@@ -28,7 +28,8 @@ tables.create_views()
 
 # %% How many messages each queue has, and how large they are.
 spark_session.sql("""
-    SELECT queue, status, count(*) AS messages, round(avg(body_bytes)) AS mean_bytes, min(sent_at) AS first, max(sent_at) AS last
+    SELECT queue, status, count(*) AS messages, round(avg(body_bytes)) AS mean_bytes,
+           min(sent_at) AS first, max(sent_at) AS last
     FROM messages GROUP BY queue, status ORDER BY queue, status
 """).show(truncate=False)
 

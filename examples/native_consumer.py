@@ -64,14 +64,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Print a JSON line per record."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--bootstrap", default="127.0.0.1:9092", help="Kafka's host:port")
-    parser.add_argument("--endpoint", default="http://127.0.0.1:9400", help="the facade, which is the schema registry too")
+    parser.add_argument(
+        "--endpoint", default="http://127.0.0.1:9400", help="the facade, which is the schema registry too"
+    )
     parser.add_argument("--queue", required=True)
     parser.add_argument("--topic-prefix", default="lw")
     parser.add_argument("--group", default="native-example", help="the consumer group; it starts at the oldest record")
     parser.add_argument("--count", type=int, help="end after so many records")
-    parser.add_argument("--idle-exit", type=float, default=float("inf"), metavar="SECONDS", help="end when none came for so long")
+    parser.add_argument(
+        "--idle-exit", type=float, default=float("inf"), metavar="SECONDS", help="end when none came for so long"
+    )
     given = parser.parse_args(arguments)
-    consumer = Consumer({"bootstrap.servers": given.bootstrap, "group.id": given.group, "auto.offset.reset": "earliest"})
+    consumer = Consumer(
+        {"bootstrap.servers": given.bootstrap, "group.id": given.group, "auto.offset.reset": "earliest"}
+    )
     consumer.subscribe([f"{given.topic_prefix}.q.{given.queue}"])
     try:
         with SchemaRegistryClient({"url": given.endpoint}) as registry:

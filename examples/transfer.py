@@ -50,7 +50,11 @@ def pay(service: Service, given: argparse.Namespace) -> None:
     transfer = {"id": secrets.token_hex(8), "amount": given.amount}
     half = service.call(
         f"queues/{given.queue}/transactions",
-        {"producer_group": given.group, "check_immunity_seconds": given.immunity, "messages": [{"body": json.dumps(transfer)}]},
+        {
+            "producer_group": given.group,
+            "check_immunity_seconds": given.immunity,
+            "messages": [{"body": json.dumps(transfer)}],
+        },
     )
     outcome = "commit"
     try:
@@ -67,7 +71,9 @@ def pay(service: Service, given: argparse.Namespace) -> None:
 def check(service: Service, given: argparse.Namespace) -> None:
     """Answers questions until none came for `--wait` seconds."""
     database = open_database(given.database)
-    while asked := service.call(f"producer-groups/{given.group}/checks", {"max": 10, "wait_seconds": given.wait})["checks"]:
+    while asked := service.call(f"producer-groups/{given.group}/checks", {"max": 10, "wait_seconds": given.wait})[
+        "checks"
+    ]:
         for one in asked:
             transfer = json.loads(one["messages"][0]["body"])["id"]
             # No row: the producer has died before it, or is about to write it. It must not be: the

@@ -46,7 +46,9 @@ class Queue:
         """POST a verb. Raises urllib.error.HTTPError for a refusal, another OSError when nobody
         answers.
         """
-        request = urllib.request.Request(f"{self._url}/{verb}", json.dumps(body).encode(), {"content-type": "application/json"})
+        request = urllib.request.Request(
+            f"{self._url}/{verb}", json.dumps(body).encode(), {"content-type": "application/json"}
+        )
         with urllib.request.urlopen(request, timeout=90) as answer:
             found: dict[str, Any] = json.load(answer)
             return found
@@ -72,7 +74,11 @@ class Worker:
 
     def run(self) -> None:
         """Receive and work until stopped, or until nothing came for `--idle-exit` seconds."""
-        asked = {"max": self._given.max, "wait_seconds": self._given.wait_seconds, "lease_seconds": self._given.lease_seconds}
+        asked = {
+            "max": self._given.max,
+            "wait_seconds": self._given.wait_seconds,
+            "lease_seconds": self._given.lease_seconds,
+        }
         if self._given.tag:
             asked["tag"] = self._given.tag
         last = time.monotonic()
@@ -113,7 +119,10 @@ class Worker:
             return
         delay = min(self._given.retry_seconds * 2 ** (message["receive_count"] - 1), LONGEST_DELAY_S)
         released = self._queue.settle("release", message["handle"], delay_seconds=delay)
-        say(f"{message['id']} failed with status {status} (delivery {message['receive_count']}), released for {delay:g} s: {released}")
+        say(
+            f"{message['id']} failed with status {status} (delivery {message['receive_count']}), released for "
+            f"{delay:g} s: {released}"
+        )
 
     @contextlib.contextmanager
     def _kept(self, in_hand: dict[str, dict[str, Any]]) -> Iterator[None]:
@@ -157,8 +166,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--max", type=int, default=10, help="messages of one receive, 1-100 (default 10)")
     parser.add_argument("--wait-seconds", type=float, default=20, help="how long a receive waits, 0-60 (default 20)")
     parser.add_argument("--lease-seconds", type=float, default=30, help="extended at a third of it (default 30)")
-    parser.add_argument("--retry-seconds", type=float, default=1, help="delay after the first failure, then doubled (default 1)")
-    parser.add_argument("--idle-exit", type=float, metavar="SECONDS", help="end when nothing came for so long (default: never)")
+    parser.add_argument(
+        "--retry-seconds", type=float, default=1, help="delay after the first failure, then doubled (default 1)"
+    )
+    parser.add_argument(
+        "--idle-exit", type=float, metavar="SECONDS", help="end when nothing came for so long (default: never)"
+    )
     parser.add_argument("command", nargs="+", help="what to run for each message")
     given = parser.parse_args(arguments)
     worker = Worker(Queue(given.endpoint, given.queue), given)

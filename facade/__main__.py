@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import sys
 
-from facade.cli.cli import main
+from facade.programs.cli.cli import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -11,9 +11,18 @@ from typing import TYPE_CHECKING, Final
 from fastapi import FastAPI
 from starlette.types import ASGIApp
 
+from engine.plane.whys import of_settings
 from facade.config import Settings
 from facade.dialect import Dialect
-from facade.emq.dialect import EmqDialect
+from facade.dialects.emq.dialect import EmqDialect
+from facade.dialects.mns.dialect import MnsDialect
+from facade.dialects.native import operations as native
+from facade.dialects.native.dialect import NativeDialect
+from facade.dialects.native.reference.openapi import document_of
+from facade.dialects.native.reference.page import documents
+from facade.dialects.native.routes import fastapi_app
+from facade.dialects.sqs.dialect import SqsDialect
+from facade.dialects.sqs.exchange import REQUEST_PREFIX
 from facade.http import health, metrics
 from facade.http.bounds.bounds import BOUNDS, Bounds
 from facade.http.bounds.connections import Connections, most_connections
@@ -23,15 +32,7 @@ from facade.http.front import Front, Hosts, Serve
 from facade.http.metrics import Metrics
 from facade.http.schema_registry import Registry
 from facade.http.sockets.library import chosen
-from facade.http.sockets.routes import AllLanes
-from facade.mns.dialect import MnsDialect
-from facade.native import operations as native
-from facade.native.dialect import NativeDialect
-from facade.native.reference.openapi import document_of
-from facade.native.reference.page import documents
-from facade.native.routes import fastapi_app
-from facade.sqs.dialect import SqsDialect
-from facade.sqs.exchange import REQUEST_PREFIX
+from facade.http.sockets.routes import EMQ, NATIVE, SQS, AllLanes
 
 if TYPE_CHECKING:
     from ssl import SSLContext
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
 
 # The first that claims a request answers it.
 DIALECTS: Final[tuple[Callable[[Engine, Settings], Dialect], ...]] = (SqsDialect, EmqDialect, NativeDialect, MnsDialect)
+# Of those whose requests the native library reads.
+LANES: Final[dict[type[Dialect], int]] = {SqsDialect: SQS, NativeDialect: NATIVE, EmqDialect: EMQ}
 
 # Of the connections of a worker, while the RocketMQ port is on.
 ROCKETMQ_PART: Final = 4
@@ -59,8 +62,8 @@ async def _rocketmq(settings: Settings, engine: Engine, metrics: Metrics, connec
         yield
         return
     # Who does not use it does not pay for its imports.
-    from facade.rocketmq.http2.port import Port
-    from facade.rocketmq.server import RocketmqServer
+    from facade.dialects.rocketmq.http2.port import Port
+    from facade.dialects.rocketmq.server import RocketmqServer
 
     server = RocketmqServer(engine, settings, metrics, Port(connections), tls)
     await server.start()
@@ -79,7 +82,7 @@ def create_app(settings: Settings, engine: Engine | None = None, tls: SSLContext
     rocketmq = most // ROCKETMQ_PART if settings.rocketmq_port else 0
     bounds = Bounds(connections=Connections(most - rocketmq))
     intake = Intake(shares=bounds.shares)
-    counts = Metrics(lambda: {**verbs.counts(), **bounds.counts()}, verbs.alarms)
+    counts = Metrics(lambda: {**verbs.counts(), **bounds.counts()}, verbs.alerts.alarms)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[dict[str, Bounds]]:
@@ -105,10 +108,8 @@ def create_app(settings: Settings, engine: Engine | None = None, tls: SSLContext
 
     hosts = Hosts(settings.hosts) if settings.auth == "open" else None
     dialects = [make(verbs, settings) for make in DIALECTS]
-    sqs = next(dialect.lanes(counts, hosts) for dialect in dialects if isinstance(dialect, SqsDialect))
-    own = next(dialect.lanes(counts, hosts) for dialect in dialects if isinstance(dialect, NativeDialect))
-    # What the plane serves is not written down one by one.
+    lanes = {LANES[type(one)]: one.lanes(counts, hosts) for one in dialects if isinstance(one, SqsDialect | EmqDialect | NativeDialect)}
     routes, trusts = None, settings.trust_proxy == "yes"
-    if settings.audit != "all" and settings.plane != "off":
-        routes = AllLanes(verbs, counts, REQUEST_PREFIX, sqs, own, signed=settings.auth != "open", trusts_proxy=trusts)
+    if not of_settings(settings):
+        routes = AllLanes(verbs, counts, REQUEST_PREFIX, lanes, signed=settings.auth != "open", trusts_proxy=trusts)
     return Front(dialects, intake, counts, rest, hosts, verbs.audit, routes, trusts_proxy=trusts)

@@ -37,6 +37,9 @@ class ServerSettings(Section):
         "Connections of a worker at once, {within}; fewer where it may not open so many descriptors. RocketMQ's port has a quarter.",
         within=(16, 1_000_000),
     )
+    log_level: str = setting(
+        "info", "Which lines the log has: info, or debug, which adds each handle that was stale and why.", words=("info", "debug")
+    )
     native: str = setting(
         "auto",
         "Whether the native library serves HTTP: auto (where it can, else uvicorn), require (no worker starts without it) or off.",

@@ -1,7 +1,7 @@
 """The seam between the service and a dialect: what a dialect, and a request in it, can do.
 
-A dialect is one folder, one row in `app.DIALECTS`, one class of settings in `config` and one client
-in tests/conformance/cases. `facade.http.front` serves every request by these protocols (ADR 0011).
+A dialect is a folder, and `app.py` builds it; CONTRIBUTING says what else a new one touches.
+`facade.http.front` serves every request by these protocols (ADR 0011).
 """
 
 from __future__ import annotations

@@ -49,8 +49,6 @@ HEADER_NAME_CHARS: Final = 256  # A longer header name of a native record is cut
 
 # Words that name no state and no event, as the code, the logs and the docs use them.
 WORDS: Final[Mapping[str, str]] = MappingProxyType({
-    "tag": "A named subscription of a queue, with a filter of its own. A message is leased and settled under each tag that wants it, "
-    "whatever becomes of it under the others. Every queue has the tag `default`, which wants all.",
     "incarnation": "Twelve hex digits that name one life of a queue. A queue that is deleted and created again under the same name "
     "has another incarnation, so nothing of the old one is taken for the new one's.",
     "unit": "One partition of one incarnation of a queue. Each script works on one unit; a unit has one owner, and is rebuilt by itself.",
@@ -60,24 +58,15 @@ WORDS: Final[Mapping[str, str]] = MappingProxyType({
     "window": "What Redis holds of a unit: the messages that can be received next, and those that are leased. Its bodies are bounded; "
     "the rest of the backlog is in Kafka alone.",
     "cursor": "Of a tag in a unit: the first offset that the window has not taken in order.",
-    "lease": "The right of one consumer to one message under one tag, until a deadline. Nobody else receives the message meanwhile.",
     "nonce": "The number of a delivery: the seq of the journal entry that leased the message. A handle carries it, so a handle of an "
     "earlier delivery is known as stale.",
     "settle": "To end a message under a tag for good: it is acked, dead, expired, purged, deleted, moved or skipped.",
     "floor": "Of a tag in a partition: the offset below which every message is settled. It never falls.",
-    "journal": "The topic that tells what happened to messages under tags, entry by entry. With the queues' topics it is all that a "
-    "rebuild needs.",
     "seq": "The number of a journal entry of a unit; there are no holes within a generation.",
     "outbox": "The list in Redis of a unit's journal entries that Kafka does not have yet. The script that changes a unit appends the "
     "entry in the same step.",
     "drain": "To append the entries of an outbox to the journal, and to drop them from the outbox once Kafka has them.",
     "snapshot": "The journal of a unit, folded up to one entry, so that a rebuild need not read all of it.",
-    "park": "To hold back a group of a FIFO queue: its first message was received too often. Nobody receives the message, nor those "
-    "behind it, until somebody unparks the group or settles the message; other groups go on.",
-    "half message": "A message that is stored and that no consumer sees, until its transaction is committed.",
-    "transaction": "One to a hundred messages for one queue that are sent together when their producer commits, or never.",
-    "producer group": "The producers that can say what became of each other's transactions.",
-    "check": "A question to a producer group about a transaction that nobody has decided: any live member may answer it.",
     "seal": "A number in Redis that says how many members a structure has. A script that finds another number knows that Redis has "
     "lost something, and takes the unit out of service before it gives a wrong answer.",
 })  # fmt: skip
@@ -86,10 +75,10 @@ WORDS: Final[Mapping[str, str]] = MappingProxyType({
 class MessageState(StrEnum):
     """Where a message stands under one tag."""
 
-    DELAYED = "delayed"  # Not receivable before its time. Entered by a send or a release with a delay; left when the time comes.
+    DELAYED = "delayed"  # Not receivable before its time. Entered by a send or a release with a delay.
     READY = "ready"  # Receivable now. Entered by a send, a release, a lapse or a due delay; left by a receive.
-    LEASED = "leased"  # With one consumer until its deadline. Entered by a receive; left by ack, release, kill, lapse or return.
-    PARKED = "parked"  # First of a group that is held back, for it was received too often. Left when somebody unparks or settles it.
+    LEASED = "leased"  # With one consumer until its deadline. Left by ack, release, kill, lapse or return.
+    PARKED = "parked"  # First of a group that is held back, because it was received too often.
     SETTLED = "settled"  # Acked, dead, expired, purged, deleted or moved: never received again. The journal tells which.
     STORED = "stored"  # In Kafka beyond the window of the tag: will be ready when the window gets there.
 
@@ -112,9 +101,9 @@ class EventKind(StrEnum):
     SKIPPED = "skipped"  # Settled unseen: undecodable, torn batch, or the second copy of a move; reason says which.
     COPIED = "copied"  # The first copy of a move, whichever the window took first; reason = the move's key. Settles nothing.
     FLOOR = "floor"  # All offsets below offsets[0] are settled, each for a reason told before, or not wanted by the tag.
-    RETURNED = "returned"  # Given back by the worker: no answer carried the delivery, so it counts nothing; times = when receivable again.
+    RETURNED = "returned"  # No answer carried the delivery, so it counts nothing; times = when receivable again.
     DEFERRED = "deferred"  # Due much later: the window has passed it, the wheel has a pointer to it; times = when it is due.
-    BROUGHT = "brought"  # Due soon: it was deferred, the window has it now; times = when it is due, reason = the mark, `ms:offset`.
+    BROUGHT = "brought"  # Was deferred, is in the window now; times = when it is due, reason = the mark, `ms:offset`.
     CANCELLED = "cancelled"  # Settled before it was due, by the one who sent it; times = when it was due, if it was deferred.
     RESCHEDULED = "rescheduled"  # Due at another time; times = that. Was it deferred until now, reason = when it was due.
     PARKED = "parked"  # Received as often as its FIFO queue allows: its group is held back; times = when its retention ends.
@@ -159,7 +148,33 @@ class EntryStatus(StrEnum):
     SUPERSEDED = "superseded"  # Stale, where the caller tells it apart: the message was delivered again and is open.
     STALE = "stale"  # The handle's delivery is over: settled, released, or delivered again since. Nothing was changed.
     LAPSED = "lapsed"  # The lease has run out and the caller asked not to count that; nothing was changed.
-    INVALID = "invalid"  # Not a handle that this queue has given out; for dialects that answer entry by entry. Nothing was changed.
+    INVALID = "invalid"  # Not a handle that this queue has given out. Nothing was changed.
+
+
+class StaleReason(StrEnum):
+    """Why a handle is good for nothing: what has become of its delivery."""
+
+    SUPERSEDED = "superseded"  # The message was leased again: by another receive, or by the worker ahead of one.
+    RELEASED = "released"  # Nobody holds the message: it was given back, or unparked, or the delivery was lost with Redis.
+    SETTLED = "settled"  # The message is open no more: acked, dead, moved, deleted, purged, or older than the retention.
+    EXPIRED = "expired"  # The lease has run out and nobody has leased the message since; the caller asked not to count that.
+    CLAIMED = "claimed"  # A redrive task holds the message, or has held it last.
+    DYING = "dying"  # The message is on its way to the dead-letter queue.
+    PARKED = "parked"  # The message is the first of a parked group.
+    USED = "used"  # The handle is for one use, and something has changed the lease since.
+    TAG_GONE = "tag_gone"  # The tag of the handle was deleted.
+    PARTITION_GONE = "partition_gone"  # The queue has no such partition.
+    QUEUE_REMADE = "queue_remade"  # The handle is of a queue that was deleted, whether or not there is one of that name again.
+
+
+# What an answer calls each: a script says the first eight.
+STATUS_OF: Final[Mapping[StaleReason, EntryStatus]] = MappingProxyType(
+    {reason: EntryStatus.LAPSED if reason is StaleReason.EXPIRED else EntryStatus.STALE for reason in StaleReason}
+)
+# The message is open no more under the tag of the handle, as far as anybody can say.
+GONE: Final = frozenset((StaleReason.SETTLED, StaleReason.TAG_GONE, StaleReason.PARTITION_GONE, StaleReason.QUEUE_REMADE))
+# What a script does not say, for it is not called then.
+UNCALLED: Final = GONE - {StaleReason.SETTLED}
 
 
 class Reason(StrEnum):
@@ -304,7 +319,7 @@ class Role(StrEnum):
     """
 
     MEMBER = "member"  # Nothing more: its principal's own queues, and those with which it was given a right.
-    READER = "reader"  # Look at every queue of the account, and at no message. It changes nothing, whatever its principal may.
+    READER = "reader"  # Look at every queue of the account, and at no message; change nothing.
     OPERATOR = "operator"  # All that level `admin` allows, and metrics, on every queue of the account.
     ADMIN = "admin"  # Everything; of an account, all with its queues, keys and users.
 

@@ -12,8 +12,12 @@ OUTCOMES = "outcomes.json"  # Below the folder of the addresses: {queue: {how: d
 
 def sql_arguments(parser: ArgumentParser) -> None:
     """Options of `sql`."""
-    parser.add_argument("query", help="SQL over the views messages, journal, deliveries, dead_letters, queues, meters, unread")
-    parser.add_argument("--format", choices=("table", "json", "csv"), default="table", help="how rows are printed (default table)")
+    parser.add_argument(
+        "query", help="SQL over the views messages, journal, deliveries, dead_letters, queues, meters, unread"
+    )
+    parser.add_argument(
+        "--format", choices=("table", "json", "csv"), default="table", help="how rows are printed (default table)"
+    )
     parser.add_argument("--limit", type=int, default=1000, help="maximum rows to print (default 1000)")
     _span_arguments(parser)
     _job_arguments(parser)
@@ -21,19 +25,33 @@ def sql_arguments(parser: ArgumentParser) -> None:
 
 def report_arguments(parser: ArgumentParser) -> None:
     """Options of `report`."""
-    parser.add_argument("--out", type=Path, required=True, help="folder of reports, made when missing; each has its own folder there")
-    parser.add_argument("--oldest", metavar="TIME", help="read the log from here on (default: all of it); backlog and counts begin there")
+    parser.add_argument(
+        "--out", type=Path, required=True, help="folder of reports, made when missing; each has its own folder there"
+    )
+    parser.add_argument(
+        "--oldest",
+        metavar="TIME",
+        help="read the log from here on (default: all of it); backlog and counts begin there",
+    )
     _span_arguments(parser)
     _job_arguments(parser)
 
 
 def live_arguments(parser: ArgumentParser) -> None:
     """Options of `live`."""
-    parser.add_argument("--out", type=Path, required=True, help="folder of tallies and checkpoints; a second start goes on where it was")
-    parser.add_argument("--every", type=int, default=30, metavar="SECONDS", help="interval between micro-batches (default 30)")
-    parser.add_argument("--batch-records", type=int, default=200_000, metavar="N", help="most records of a micro-batch (default 200000)")
+    parser.add_argument(
+        "--out", type=Path, required=True, help="folder of tallies and checkpoints; a second start goes on where it was"
+    )
+    parser.add_argument(
+        "--every", type=int, default=30, metavar="SECONDS", help="interval between micro-batches (default 30)"
+    )
+    parser.add_argument(
+        "--batch-records", type=int, default=200_000, metavar="N", help="most records of a micro-batch (default 200000)"
+    )
     parser.add_argument("--once", action="store_true", help="take what the log has now, and end")
-    parser.add_argument("--rates-topic", metavar="TOPIC", help="topic of the rates (default PREFIX.rates; `none` = write none)")
+    parser.add_argument(
+        "--rates-topic", metavar="TOPIC", help="topic of the rates (default PREFIX.rates; `none` = write none)"
+    )
     _job_arguments(parser)
 
 

@@ -4,7 +4,7 @@ and when keys were used last.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from state.keys import last_uses_key, quota_key
 from state.redis.connection import Connection
@@ -19,11 +19,12 @@ class Allotted(NamedTuple):
     used: int = 0
 
 
-class Allotments(ScriptCaller):
+class Allotments:
     """The quotas of a service. Any number of tasks may ask."""
 
     def __init__(self, connection: Connection, prefix: str) -> None:
-        super().__init__(connection)
+        self._scripts = ScriptCaller(connection)
+        self.soon: Final = self._scripts.soon
         self._prefix = prefix
 
     async def allot(self, name: str, limit: int, wanted: int, span_ms: int, *, least: int = 0, now_ms: int = 0) -> Allotted:
@@ -32,7 +33,7 @@ class Allotments(ScriptCaller):
         StateUnavailable.
         """
         arguments = now_ms, limit, wanted, span_ms, least
-        _, granted, left_ms, used = await self._run("allot", (quota_key(self._prefix, name),), arguments)
+        _, granted, left_ms, used = await self._scripts.run("allot", (quota_key(self._prefix, name),), arguments)
         return Allotted(granted, left_ms, used)
 
 

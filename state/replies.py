@@ -164,7 +164,7 @@ class Next(Struct, frozen=True):
 
 
 class Acked(Struct, frozen=True):
-    """An EntryStatus word per handle, and the seq of the journal entry that tells of it, 0 =
+    """ok or a StaleReason word per handle, and the seq of the journal entry that tells of it, 0 =
     nothing was settled.
     """
 
@@ -173,14 +173,14 @@ class Acked(Struct, frozen=True):
 
 
 class Extended(Struct, frozen=True):
-    """EntryStatus word, and when the message is receivable next (0 when the status is not ok)."""
+    """ok or a StaleReason word, and when the message is receivable next (0 when it is not ok)."""
 
     status: str
     time_ms: int
 
 
 class Killed(Struct, frozen=True):
-    """EntryStatus word, and what to move when it is ok."""
+    """ok or a StaleReason word, and what to move when it is ok."""
 
     status: str
     dying: Dying
@@ -236,7 +236,7 @@ class TagCounts(Struct, frozen=True):
 class TagDump(Struct, frozen=True):
     """One tag of a unit at one moment. `cursor` -1 = the unit does not know the tag; `open` is
     offset -> next visible ms; `mark`, `slots` and `excepted` are of deferred messages
-    (`delay_store.py`).
+    (`deferred.py`).
     """
 
     cursor: int

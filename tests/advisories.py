@@ -26,7 +26,9 @@ def verdict(found: list[dict[str, Any]] | None, age_days: float | None) -> tuple
     None = it told nothing; `age_days` of the oldest lock, None = not known.
     """
     asked = [one for one in found or () if "skip_reason" not in one]
-    bad = [f"{one['name']} {one['version']}: {', '.join(v['id'] for v in one['vulns'])}" for one in asked if one["vulns"]]
+    bad = [
+        f"{one['name']} {one['version']}: {', '.join(v['id'] for v in one['vulns'])}" for one in asked if one["vulns"]
+    ]
     if bad:
         return False, "advisories on locked packages (make lock may help): " + "; ".join(bad)
     if asked:
@@ -39,8 +41,25 @@ def verdict(found: list[dict[str, Any]] | None, age_days: float | None) -> tuple
 
 def _asked() -> list[dict[str, Any]] | None:
     uv = Path(sys.executable).with_name("uv")
-    command = [str(uv), "run", "-q", "--no-project", "--isolated", "--with", TOOL, "pip-audit", "--disable-pip", "--require-hashes"]
-    command += ["-f", "json", "--progress-spinner", "off", *(part for lock in LOCKS for part in ("-r", f"requirements/{lock}.lock"))]
+    command = [
+        str(uv),
+        "run",
+        "-q",
+        "--no-project",
+        "--isolated",
+        "--with",
+        TOOL,
+        "pip-audit",
+        "--disable-pip",
+        "--require-hashes",
+    ]
+    command += [
+        "-f",
+        "json",
+        "--progress-spinner",
+        "off",
+        *(part for lock in LOCKS for part in ("-r", f"requirements/{lock}.lock")),
+    ]
     try:
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=SECONDS, check=False)
         found: list[dict[str, Any]] = json.loads(done.stdout)["dependencies"]
@@ -55,7 +74,9 @@ def _age_days() -> float | None:
     for lock in LOCKS:
         command = ["git", "log", "-1", "--format=%ct", "--", f"requirements/{lock}.lock"]
         try:
-            said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=30, check=False).stdout.strip()
+            said = subprocess.run(
+                command, cwd=ROOT, capture_output=True, text=True, timeout=30, check=False
+            ).stdout.strip()
         except OSError:
             return None
         if not said:

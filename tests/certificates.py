@@ -29,7 +29,9 @@ class Certificates:
     def issue(self, name: str, curve: ec.EllipticCurve | None = None) -> Path:
         """A certificate for 127.0.0.1 with its key in one file, of P-256 or of another curve."""
         key = ec.generate_private_key(curve or ec.SECP256R1())
-        return self._write(name, self._signed(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)]), key, ca=False), key)
+        return self._write(
+            name, self._signed(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)]), key, ca=False), key
+        )
 
     def locked(self, name: str, password: str) -> Path:
         """As `issue`, with the key behind a password."""
@@ -38,7 +40,9 @@ class Certificates:
         hidden = serialization.BestAvailableEncryption(password.encode())
         path = self._folder / f"{name}.locked.pem"
         certificate = x509.load_pem_x509_certificate(whole).public_bytes(serialization.Encoding.PEM)
-        path.write_bytes(certificate + key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, hidden))
+        path.write_bytes(
+            certificate + key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, hidden)
+        )
         return path
 
     def packed(self, name: str, password: str) -> Path:
@@ -47,7 +51,11 @@ class Certificates:
         key = serialization.load_pem_private_key(whole, None)
         assert isinstance(key, ec.EllipticCurvePrivateKey)
         path, hidden = self._folder / f"{name}.p12", serialization.BestAvailableEncryption(password.encode())
-        path.write_bytes(pkcs12.serialize_key_and_certificates(name.encode(), key, x509.load_pem_x509_certificate(whole), None, hidden))
+        path.write_bytes(
+            pkcs12.serialize_key_and_certificates(
+                name.encode(), key, x509.load_pem_x509_certificate(whole), None, hidden
+            )
+        )
         return path
 
     def _signed(self, subject: x509.Name, key: ec.EllipticCurvePrivateKey, *, ca: bool) -> x509.Certificate:
@@ -68,7 +76,11 @@ class Certificates:
         return builder.sign(self._key, hashes.SHA256())
 
     def _write(self, name: str, certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> Path:
-        encoding, form, plain = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        encoding, form, plain = (
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
         path = self._folder / f"{name}.pem"
         path.write_bytes(certificate.public_bytes(encoding) + key.private_bytes(encoding, form, plain))
         return path

@@ -29,7 +29,9 @@ def changed() -> list[str]:
 
 
 def _git(*words: str) -> list[str]:
-    return subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=False).stdout.split("\n")[:-1]
+    return subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=False).stdout.split("\n")[
+        :-1
+    ]
 
 
 def imported(text: str) -> set[str]:
@@ -43,7 +45,9 @@ def imported(text: str) -> set[str]:
 def concerned_by(files: Iterable[str]) -> list[str]:
     """Returns the unit tests that a change of these files concerns."""
     files = list(files)
-    modules = {name.removesuffix(".py").removesuffix("/__init__").replace("/", ".") for name in files if name.endswith(".py")}
+    modules = {
+        name.removesuffix(".py").removesuffix("/__init__").replace("/", ".") for name in files if name.endswith(".py")
+    }
     concerned = {name for name in files if name.startswith(UNIT) and Path(name).name.startswith("test_")}
     for test in sorted((ROOT / UNIT).rglob("test_*.py")):
         if imported(test.read_text()) & modules:
@@ -56,7 +60,9 @@ def concerned_by(files: Iterable[str]) -> list[str]:
 def _run(*command: str) -> bool:
     began = time.monotonic()
     status = subprocess.run([sys.executable, "-m", *command], cwd=ROOT, check=False).returncode
-    print(f"check: {command[0]} took {time.monotonic() - began:.1f} s{'' if status == 0 else ', and FAILED'}", flush=True)
+    print(
+        f"check: {command[0]} took {time.monotonic() - began:.1f} s{'' if status == 0 else ', and FAILED'}", flush=True
+    )
     return status == 0
 
 

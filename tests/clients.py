@@ -59,7 +59,9 @@ def source(lock: Path, package: str) -> Path:
         _pip("download", "--no-deps", *build, "--require-hashes", "-d", part, "-r", str(only))
         (archive,) = Path(part).glob("*.tar.gz")
         with tarfile.open(archive) as packed:
-            packed.extraction_filter = getattr(tarfile, "data_filter", None)  # in Python 3.11 since 3.11.4; the hash is right
+            packed.extraction_filter = getattr(
+                tarfile, "data_filter", None
+            )  # in Python 3.11 since 3.11.4; the hash is right
             packed.extractall(part)
         (unpacked,) = Path(part).glob(f"{package}-*/")
         unpacked.rename(folder)

@@ -1,4 +1,4 @@
-"""The clocks that tests move: what asks `engine/runtime/clock.py` sees the first; Redis, Kafka and
+"""The clocks that tests move: what asks `runtime/clock.py` sees the first; Redis, Kafka and
 the event loop do not. The second is Kafka's, as workers know it.
 """
 
@@ -18,7 +18,7 @@ from state.redis.wire import Argument
 # Leases of workers go on by Redis' own clock: nobody is to lose a unit because a test waits for no
 # one.
 _REAL = ("own", "seize")
-_HERE = "engine.runtime.clock"
+_HERE = "runtime.clock"
 
 
 class Clock:
@@ -56,15 +56,17 @@ class ScriptClock(Clock):
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         super().__init__(monkeypatch)
-        run, scripts = ScriptCaller._run, read_scripts()
+        run, scripts = ScriptCaller.run, read_scripts()
 
-        async def run_later(caller: ScriptCaller, name: str, keys: Sequence[str], arguments: Sequence[Argument]) -> list[Any]:
+        async def run_later(
+            caller: ScriptCaller, name: str, keys: Sequence[str], arguments: Sequence[Argument]
+        ) -> list[Any]:
             given, names = list(arguments), scripts[name].arguments
             if self._ahead_ms and "now" in names and name not in _REAL and given[names.index("now")] == 0:
                 given[names.index("now")] = self.now_ms()
             return await run(caller, name, keys, given)
 
-        monkeypatch.setattr(ScriptCaller, "_run", run_later)
+        monkeypatch.setattr(ScriptCaller, "run", run_later)
 
     def now_ms(self) -> int:
         """What time it is for the service."""

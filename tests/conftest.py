@@ -13,8 +13,8 @@ from typing import NoReturn
 import pytest
 
 from facade.http.sockets.library import NoLibraryError, loaded
-from facade.stack.processes.errors import StackError
-from facade.stack.processes.programs import broker_class_path, find_java, find_redis_server
+from facade.programs.stack.processes.errors import StackError
+from facade.programs.stack.processes.programs import broker_class_path, find_java, find_redis_server
 from tests.clock import Clock
 from tests.services import Services, Up, running_services
 
@@ -70,7 +70,9 @@ def stack(programs: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 def _factory(folders: Callable[[], Path]) -> Iterator[StartUp]:
     started: list[Up] = []
 
-    def start(*options: str, data: Path | None = None, environment: dict[str, str] | None = None, port: int | None = None) -> Up:
+    def start(
+        *options: str, data: Path | None = None, environment: dict[str, str] | None = None, port: int | None = None
+    ) -> Up:
         up = Up(data or folders(), *options, environment=environment, port=port)
         started.append(up)
         return up

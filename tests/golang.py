@@ -32,7 +32,9 @@ def go(folder: Path) -> str:
     if program is None:
         raise NoGo("no Go toolchain here")
     wanted = re.search(r"^go (\S+)$", (folder / "go.mod").read_text(), re.MULTILINE)
-    has = subprocess.run([program, "env", "GOVERSION"], capture_output=True, text=True, check=True, env=_environment()).stdout
+    has = subprocess.run(
+        [program, "env", "GOVERSION"], capture_output=True, text=True, check=True, env=_environment()
+    ).stdout
     if wanted is None or _numbers(has) < _numbers(wanted[1]):
         raise NoGo(f"{has.strip()} is older than {folder.name}/go.mod asks for")
     return program
@@ -49,7 +51,9 @@ def built(folder: Path) -> Path:
     binary.parent.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=binary.parent) as part:
         command = [program, "test", "-mod=readonly", "-c", "-o", f"{part}/built", "."]
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=BUILD_S, check=False, env=_environment())
+        done = subprocess.run(
+            command, cwd=folder, capture_output=True, text=True, timeout=BUILD_S, check=False, env=_environment()
+        )
         if done.returncode:
             raise NotFetched(f"go could not build {folder.name}: {done.stderr.strip()[-1000:]}")
         Path(part, "built").rename(binary)

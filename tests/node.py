@@ -33,7 +33,9 @@ def npm(*words: str, folder: Path) -> None:
     with tempfile.TemporaryDirectory() as cache:
         environment = {**os.environ, "npm_config_update_notifier": "false", "npm_config_cache": cache}
         command = [str(program), str(client), *words]
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=FETCH_S, check=False, env=environment)
+        done = subprocess.run(
+            command, cwd=folder, capture_output=True, text=True, timeout=FETCH_S, check=False, env=environment
+        )
     if done.returncode:
         raise NotFetched(f"npm {words[0]}: {done.stderr.strip()[-300:]}")
 

@@ -11,13 +11,22 @@ from base64 import urlsafe_b64encode
 from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 
-from facade.stack import redis_server
-from facade.stack.broker import answers, java_command
-from facade.stack.data.leftovers import MARK
-from facade.stack.processes.child import Child, Program
-from facade.stack.processes.ports import free_port
-from facade.stack.processes.settings import BROKER_PROPERTIES, replication
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its public names are not marked as exported
+    AdminClient,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialUpsertion,
+)
 
+from facade.programs.stack import redis_server
+from facade.programs.stack.broker import answers, java_command
+from facade.programs.stack.data.leftovers import MARK
+from facade.programs.stack.processes.child import Child, Program
+from facade.programs.stack.processes.ports import free_port
+from facade.programs.stack.processes.settings import BROKER_PROPERTIES, replication
+
+# Kafka's least.
+_ITERATIONS = 4_096
 # Listeners of the broker itself.
 _OWN = ("PLAIN", "CONTROLLER")
 
@@ -117,3 +126,12 @@ def _kafka(
         start_s=600,
         stop_s=20,
     )
+
+
+def set_password(options: Mapping[str, str], user: str, password: str) -> None:
+    """Sets the password of a user for SCRAM."""
+    known = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_256, _ITERATIONS)
+    client = AdminClient(dict(options))
+    changed = client.alter_user_scram_credentials([UserScramCredentialUpsertion(user, known, password.encode())])
+    for future in changed.values():
+        future.result(20)

@@ -97,7 +97,9 @@ class PlaneKafka:
         """Turns it until `done`. Fails after `within_s`."""
         end = time.monotonic() + within_s
         while not done():
-            assert time.monotonic() < end, f"not within {within_s:g} s; {self.trouble}, {len(self.outcomes)} of {self._next} answered"
+            assert time.monotonic() < end, (
+                f"not within {within_s:g} s; {self.trouble}, {len(self.outcomes)} of {self._next} answered"
+            )
             self.turn()
 
     def settle(self, within_s: float = 60.0) -> None:
@@ -123,7 +125,9 @@ def plane_kafka(options: Mapping[str, str]) -> Iterator[PlaneKafka]:
 
 def kept(bootstrap: str, topic: str, partition: int) -> list[Message]:
     """Returns all records of a partition, as Kafka's own client reads them."""
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "plane", "enable.auto.commit": False, "check.crcs": True})
+    consumer = Consumer(
+        {"bootstrap.servers": bootstrap, "group.id": "plane", "enable.auto.commit": False, "check.crcs": True}
+    )
     place = TopicPartition(topic, partition, 0)
     try:
         _, end = consumer.get_watermark_offsets(place, timeout=30)

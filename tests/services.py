@@ -21,11 +21,11 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
-from facade.stack import broker, redis_server
-from facade.stack.data.folder import DataFolder
-from facade.stack.data.leftovers import MARK, end_leftovers
-from facade.stack.processes.child import Child
-from facade.stack.processes.ports import free_port
+from facade.programs.stack import broker, redis_server
+from facade.programs.stack.data.folder import DataFolder
+from facade.programs.stack.data.leftovers import MARK, end_leftovers
+from facade.programs.stack.processes.child import Child
+from facade.programs.stack.processes.ports import free_port
 from schemas.client_properties import for_librdkafka, parse
 
 # Who comes to Kafka without a password.
@@ -124,7 +124,9 @@ class Up:
         variables = {**os.environ, **(environment or {})}
         if checkout is not None:
             variables["PYTHONPATH"] = str(checkout)
-        self.process = subprocess.Popen(command, cwd=checkout, env=variables, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.process = subprocess.Popen(
+            command, cwd=checkout, env=variables, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
         self.lines: list[str] = []
         self.ready_s = 0.0
         self._reader = threading.Thread(target=self._read, name="leaseway up")
@@ -230,5 +232,8 @@ class Up:
                 self.lines.append(line)
 
     def _logs(self) -> str:
-        texts = [f"\n--- {file.name}\n{file.read_text(errors='replace')[-2000:]}" for file in (self.data / "logs").glob("facade-*.log")]
+        texts = [
+            f"\n--- {file.name}\n{file.read_text(errors='replace')[-2000:]}"
+            for file in (self.data / "logs").glob("facade-*.log")
+        ]
         return "".join(texts)

@@ -54,6 +54,8 @@ VARIABLES = {"front": {"LEASEWAY_NATIVE": "off"}}
 QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
 FOR_ALL = {"PYTHONPYCACHEPREFIX": str(ROOT / ".cache" / "pycache"), "JDK_JAVA_OPTIONS": QUICK_JVM}
 INTEGRATION = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "tests" / "integration").glob("test_*.py"))
+# What needs no more than Redis.
+HERE = ("tests/unit", "tests/state", "tests/engine", "tests/property")
 CLIENTS = tuple(f"tests/conformance/{name}" for name in ("emq", "mns", "rocketmq", "rights"))
 
 
@@ -69,7 +71,7 @@ def share(number: int, count: int) -> tuple[str, ...]:
 TIERS: dict[str, dict[str, tuple[str, ...]]] = {
     "full": {
         "acceptance": ("tests/acceptance",),
-        "rest": ("tests/unit", "tests/state", "tests/property", "tests/conformance", *(f"--ignore={folder}" for folder in CLIENTS)),
+        "rest": (*HERE, "tests/conformance", *(f"--ignore={folder}" for folder in CLIENTS)),
         "integration 2": share(2, 2),
         "spark": ("tests/spark",),
         "integration 1": share(1, 2),
@@ -79,8 +81,14 @@ TIERS: dict[str, dict[str, tuple[str, ...]]] = {
         "faults": ("tests/faults", "tests/outside", "tests/two_redis"),
     },
     "change": {
-        "unit": ("tests/unit", "tests/state", "tests/property"),
-        "conformance": ("tests/conformance/cases", "tests/conformance/sqs", "-k", "not query and not emq and not mns", *BUT_SLOW),
+        "unit": HERE,
+        "conformance": (
+            "tests/conformance/cases",
+            "tests/conformance/sqs",
+            "-k",
+            "not query and not emq and not mns",
+            *BUT_SLOW,
+        ),
         **{f"integration {n}": share(n, 8) for n in range(1, 9)},
     },
 }
@@ -114,7 +122,9 @@ class Group:
         command += [f"--rootdir={ROOT}", *self._options]
         variables = {**os.environ, **FOR_ALL, **VARIABLES.get(self._name, {})}
         variables.pop("PYTHONDONTWRITEBYTECODE", None)
-        process = subprocess.Popen(command, cwd=ROOT, env=variables, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        process = subprocess.Popen(
+            command, cwd=ROOT, env=variables, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
         assert process.stdout is not None
         with process.stdout:
             for line in process.stdout:

@@ -64,7 +64,14 @@ class Issuer:
 
     def _token(self, client: str) -> str:
         now, audience = time.time(), CLIENTS[client][1]
-        claims = {"sub": client, "iss": self.url, "aud": audience, "scope": SCOPE, "iat": int(now), "exp": int(now + self.lives_s)}
+        claims = {
+            "sub": client,
+            "iss": self.url,
+            "aud": audience,
+            "scope": SCOPE,
+            "iat": int(now),
+            "exp": int(now + self.lives_s),
+        }
         head = {"alg": "RS256", "typ": "JWT", "kid": KEY_ID}
         signed = ".".join(_base64(json.dumps(part).encode()) for part in (head, claims))
         return f"{signed}.{_base64(self._key.sign(signed.encode(), padding.PKCS1v15(), hashes.SHA256()))}"

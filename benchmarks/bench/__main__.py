@@ -33,7 +33,7 @@ from benchmarks.bench.peers.share_groups import share_groups
 from benchmarks.bench.protocol import Outcome, Run
 from benchmarks.bench.results import page
 from benchmarks.bench.sides import Server, Side, leaseway
-from facade.stack.processes.errors import StackError
+from facade.programs.stack.processes.errors import StackError
 
 USUAL = "leaseway,leaseway-tls,elasticmq"
 PEERS: dict[str, Callable[[str], Side]] = {
@@ -59,15 +59,25 @@ def _options() -> argparse.Namespace:
     )
     known = ", ".join([*OURS, *(name.replace("leaseway", "beside") for name in OURS), *PEERS])
     parser.add_argument("--sides", default=USUAL, help=f"of {known} (default {USUAL})")
-    parser.add_argument("--cells", default=",".join(plan.CELLS), help=f"of {', '.join(plan.CELLS)}, BATCHxCONNECTIONS (default all)")
+    parser.add_argument(
+        "--cells", default=",".join(plan.CELLS), help=f"of {', '.join(plan.CELLS)}, BATCHxCONNECTIONS (default all)"
+    )
     parser.add_argument("--api", choices=("sqs", "native", "emq"), default="sqs", help="of Leaseway (default sqs)")
     parser.add_argument("--beside", type=Path, help="the checkout of the side `beside` (default this one)")
-    parser.add_argument("--set", type=_setting, action="append", default=[], help="NAME=VALUE in the environment of `beside` only")
+    parser.add_argument(
+        "--set", type=_setting, action="append", default=[], help="NAME=VALUE in the environment of `beside` only"
+    )
     parser.add_argument("--rounds", type=int, default=5, help="interleaved rounds (default 5)")
     parser.add_argument("--seconds", type=float, default=4.0, help="how long each run sends (default 4)")
-    parser.add_argument("--warm-ups", type=int, default=plan.WARM_UPS, help=f"passes before (default {plan.WARM_UPS}; fewer: no result)")
-    parser.add_argument("--json", type=Path, default=CACHE / "runs.json", help="file for every run (default .cache/bench/runs.json)")
-    parser.add_argument("--out", type=Path, help="file for the page (default: printed only; `make bench` writes benchmarks/results.md)")
+    parser.add_argument(
+        "--warm-ups", type=int, default=plan.WARM_UPS, help=f"passes before (default {plan.WARM_UPS}; fewer: no result)"
+    )
+    parser.add_argument(
+        "--json", type=Path, default=CACHE / "runs.json", help="file for every run (default .cache/bench/runs.json)"
+    )
+    parser.add_argument(
+        "--out", type=Path, help="file for the page (default: printed only; `make bench` writes benchmarks/results.md)"
+    )
     return parser.parse_args()
 
 
@@ -81,10 +91,18 @@ def _side(name: str, options: argparse.Namespace) -> Side:
     workers, tls = OURS[ours]
     if ours == name:
         return leaseway(name, workers=workers, tls=tls)
-    return leaseway(name, workers=workers, tls=tls, checkout=options.beside and options.beside.resolve(), environment=dict(options.set))
+    return leaseway(
+        name,
+        workers=workers,
+        tls=tls,
+        checkout=options.beside and options.beside.resolve(),
+        environment=dict(options.set),
+    )
 
 
-def _started(stack: contextlib.ExitStack, sides: Sequence[Side], folder: Path, notes: list[str]) -> list[tuple[Side, Server]]:
+def _started(
+    stack: contextlib.ExitStack, sides: Sequence[Side], folder: Path, notes: list[str]
+) -> list[tuple[Side, Server]]:
     running = []
     for side in sides:
         own = folder / side.name
@@ -98,7 +116,9 @@ def _started(stack: contextlib.ExitStack, sides: Sequence[Side], folder: Path, n
     return running
 
 
-def _measure(running: Sequence[tuple[Side, Server]], cells: Sequence[plan.Cell], options: argparse.Namespace) -> list[Run]:
+def _measure(
+    running: Sequence[tuple[Side, Server]], cells: Sequence[plan.Cell], options: argparse.Namespace
+) -> list[Run]:
     generator = Generator(options.seconds, [server for _, server in running])
     for _, server in running:
         generator.warm(server, options.warm_ups)
@@ -117,7 +137,10 @@ def _measure(running: Sequence[tuple[Side, Server]], cells: Sequence[plan.Cell],
 
 def _say(run: Run) -> None:
     cpu = ", ".join(f"{name} {spent:.0f}" for name, spent in run.cpu_us.items() if name != "supervisor")
-    said = f"{run.rate:,.0f} msg/s, CPU us: {cpu}, generator {run.generator_us:.0f}; lost {run.lost}, doubled {run.doubled}"
+    said = (
+        f"{run.rate:,.0f} msg/s, CPU us: {cpu}, generator {run.generator_us:.0f}; lost {run.lost}, doubled "
+        f"{run.doubled}"
+    )
     if run.cell.endswith("/s"):
         said += f"; ms: {', '.join(f'{name} {time:.1f}' for name, time in run.times.items())}"
     if run.by_plane is not None:

@@ -11,8 +11,8 @@ import subprocess
 import zlib
 from pathlib import Path
 
-from facade.stack.processes import jars
-from facade.stack.processes.programs import find_java
+from facade.programs.stack.processes import jars
+from facade.programs.stack.processes.programs import find_java
 
 HERE = Path(__file__).parent
 PEERS = HERE / "peers"
@@ -25,7 +25,9 @@ class Absent(Exception):
 
 
 def _run(what: str, *command: str, folder: Path | None = None, environment: dict[str, str] | None = None) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False, cwd=folder, env=environment)
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=PATIENCE_S, check=False, cwd=folder, env=environment
+    )
     if done.returncode != 0:
         raise Absent(f"{what}: {(done.stderr or done.stdout).strip()[-300:]}")
 
@@ -42,7 +44,17 @@ def load_generator(tag: str = "") -> Path:
     # No toolchain is downloaded: what is here builds it, or says why not.
     environment = {**os.environ, "GOTOOLCHAIN": "local", "GOFLAGS": "-mod=readonly -buildvcs=false"}
     options = ("-tags", tag) if tag else ()
-    _run("go build", go, "build", *options, "-o", str(target), ".", folder=HERE.parent / "loadgen", environment=environment)
+    _run(
+        "go build",
+        go,
+        "build",
+        *options,
+        "-o",
+        str(target),
+        ".",
+        folder=HERE.parent / "loadgen",
+        environment=environment,
+    )
     return target
 
 

@@ -57,13 +57,17 @@ class Generator:
             report: dict[str, Any] = json.loads(out.read_text()) if out.exists() else {}
         loops = (before, loop_ms())
         if not report or used is None:
-            return Run(server.name, cell.name, turn, loops=loops, fault=f"no report (status {status}): {said.strip()[-200:]}")
+            return Run(
+                server.name, cell.name, turn, loops=loops, fault=f"no report (status {status}): {said.strip()[-200:]}"
+            )
         found = _run(server, cell, turn, report, used, loops, server.trouble())
         return replace(found, by_plane=server.ways().share_since(ways))
 
     def _timed(self, server: Server, command: Sequence[str]) -> tuple[Mark | None, int, str]:
         """Returns what was used between its two words, the status, and its last words."""
-        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
         assert process.stdin and process.stdout
         idle = [pid for other in self._servers if other is not server for _, pid in other.pids]
         roots: dict[str, list[int]] = {GENERATOR: [process.pid], BENCH: [os.getpid()], IDLE: idle}
@@ -103,8 +107,22 @@ def _options(server: Server, cell: Cell, seconds: float) -> list[str]:
         "-batch",
         str(cell.batch),
     ]
-    options += ["-producers", str(cell.each), "-consumers", str(cell.each), "-body", str(cell.body), "-seconds", f"{seconds:g}"]
-    for name, value, usual in (("rate", cell.rate, 0), ("queues", cell.queues, 1), ("tags", cell.tags, 1), ("fifo", cell.groups, 0)):
+    options += [
+        "-producers",
+        str(cell.each),
+        "-consumers",
+        str(cell.each),
+        "-body",
+        str(cell.body),
+        "-seconds",
+        f"{seconds:g}",
+    ]
+    for name, value, usual in (
+        ("rate", cell.rate, 0),
+        ("queues", cell.queues, 1),
+        ("tags", cell.tags, 1),
+        ("fifo", cell.groups, 0),
+    ):
         if value != usual:
             options += [f"-{name}", str(value)]
     if server.key:
@@ -112,7 +130,9 @@ def _options(server: Server, cell: Cell, seconds: float) -> list[str]:
     return options
 
 
-def _run(server: Server, cell: Cell, turn: int, report: dict[str, Any], used: Mark, loops: tuple[float, float], trouble: str) -> Run:
+def _run(
+    server: Server, cell: Cell, turn: int, report: dict[str, Any], used: Mark, loops: tuple[float, float], trouble: str
+) -> Run:
     book, messages = report["book"], max(1, report["messages"])
     fault = f"its log: {trouble}" if trouble else ""
     if report["call_errors"] or report["timed_out"]:
@@ -131,6 +151,8 @@ def _run(server: Server, cell: Cell, turn: int, report: dict[str, Any], used: Ma
         cpu_us={name: used.by_name[name] * 1e6 / messages for name in dict(server.pids)},
         threads_us={name: spent * 1e6 / messages for name, spent in used.by_thread.get(WORKER, {}).items()},
         generator_us=used.by_name[GENERATOR] * 1e6 / messages,
-        times={name: report["end_to_end"][f"{name}_ms"] for name in ("p50", "p99", "p99_9", "max")} if report.get("end_to_end") else {},
+        times={name: report["end_to_end"][f"{name}_ms"] for name in ("p50", "p99", "p99_9", "max")}
+        if report.get("end_to_end")
+        else {},
         peak_mib=peak_mib({name: [pid] for name, pid in server.pids}),
     )

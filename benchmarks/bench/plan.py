@@ -57,7 +57,12 @@ CELLS: Final = {
 }
 PLAIN: Final = frozenset(("1x8", "1x32", "10x8", "10x32", "500/s"))
 # The bars of issue 44. Cell -> at least, goal, of the rate of ElasticMQ in memory.
-RATES: Final[Mapping[str, tuple[float, float]]] = {"1x8": (1.2, 1.5), "1x32": (1.6, 2.0), "10x8": (1.4, 2.0), "10x32": (2.0, 2.5)}
+RATES: Final[Mapping[str, tuple[float, float]]] = {
+    "1x8": (1.2, 1.5),
+    "1x32": (1.6, 2.0),
+    "10x8": (1.4, 2.0),
+    "10x32": (2.0, 2.5),
+}
 # Cell -> at most, of a worker's CPU for a message.
 WORKER_US: Final[Mapping[str, float]] = {"1x8": 70, "1x32": 50, "10x8": 16, "10x32": 10}
 MOST_TIMES: Final = 1.5

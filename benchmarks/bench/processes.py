@@ -35,7 +35,10 @@ class Mark:
             self.machine - earlier.machine,
             {name: spent - earlier.by_name.get(name, 0.0) for name, spent in self.by_name.items()},
             {
-                name: {thread: spent - earlier.by_thread.get(name, {}).get(thread, 0.0) for thread, spent in threads.items()}
+                name: {
+                    thread: spent - earlier.by_thread.get(name, {}).get(thread, 0.0)
+                    for thread, spent in threads.items()
+                }
                 for name, threads in self.by_thread.items()
             },
         )
@@ -100,7 +103,11 @@ def _stat(pid: int) -> list[str]:
 
 
 def _owners(roots: Roots) -> dict[int, str]:
-    parents = {int(entry.name): stat[1] for entry in PROC.iterdir() if entry.name.isdigit() and (stat := _stat(int(entry.name)))}
+    parents = {
+        int(entry.name): stat[1]
+        for entry in PROC.iterdir()
+        if entry.name.isdigit() and (stat := _stat(int(entry.name)))
+    }
     children: dict[int, list[int]] = {}
     for pid, parent in parents.items():
         children.setdefault(int(parent), []).append(pid)

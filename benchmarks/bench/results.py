@@ -19,7 +19,10 @@ def page(outcome: Outcome, about: str, notes: Sequence[str]) -> str:
     loops = outcome.loops()
     said = f"Written by `make bench` ([protocol](README.md#the-protocol)). {about}"
     if loops:
-        said += f" The calibration loop took {_span(loops, '.2f')} ms: only figures at the same time of the loop may be compared."
+        said += (
+            f" The calibration loop took {_span(loops, '.2f')} ms: only figures at the same time of the "
+            "loop may be compared."
+        )
     if outcome.other:
         hour = "slow" if outcome.hour == "fast" else "fast"
         said += f" {len(outcome.other)} more rounds count in no median: they were in the {hour} hour."
@@ -67,7 +70,11 @@ def _rows(outcome: Outcome) -> Iterator[Sequence[str]]:
             if not runs:
                 continue
             spreads = [outcome.spread(side, cell, _times(name)) for name in TIMES]
-            parts = {name: outcome.spread(side, cell, _cpu(name)) for name in counted[0].cpu_us if name != "supervisor"} if counted else {}
+            parts = (
+                {name: outcome.spread(side, cell, _cpu(name)) for name in counted[0].cpu_us if name != "supervisor"}
+                if counted
+                else {}
+            )
             yield (
                 cell,
                 side,
@@ -75,7 +82,8 @@ def _rows(outcome: Outcome) -> Iterator[Sequence[str]]:
                 _span(outcome.ratio(side, MEMORY, cell), ".2f") if side != MEMORY else "",
                 " / ".join(f"{one.median:.1f}" for one in spreads if one),
                 _span(outcome.spread(side, cell, _cpu())),
-                ", ".join(f"{name} {one.median:.0f}" for name, one in parts.items() if one and len(parts) > 1) + _threads(counted),
+                ", ".join(f"{name} {one.median:.0f}" for name, one in parts.items() if one and len(parts) > 1)
+                + _threads(counted),
                 _span(outcome.spread(side, cell, _generator)),
                 f"{len(counted)} of {len(runs)}",
                 str(sum(run.lost for run in runs)),
@@ -112,18 +120,37 @@ def _rates(outcome: Outcome) -> Iterator[Sequence[str]]:
 def _costs(outcome: Outcome) -> Iterator[Sequence[str]]:
     for cell, most in plan.WORKER_US.items():
         if found := outcome.spread(OURS, cell, _cpu("worker")):
-            yield f"{cell}: a worker's CPU for a message, us", f"<= {most}", _span(found), _verdict(found.median <= most)
+            yield (
+                f"{cell}: a worker's CPU for a message, us",
+                f"<= {most}",
+                _span(found),
+                _verdict(found.median <= most),
+            )
 
 
 def _latencies(outcome: Outcome) -> Iterator[Sequence[str]]:
     for name, text in TIMES.items():
         if found := outcome.ratio(OURS, MEMORY, "500/s", _times(name)):
-            yield f"500/s: {text} of ElasticMQ's", f"<= {plan.MOST_TIMES}", _span(found, ".2f"), _verdict(found.median <= plan.MOST_TIMES)
+            yield (
+                f"500/s: {text} of ElasticMQ's",
+                f"<= {plan.MOST_TIMES}",
+                _span(found, ".2f"),
+                _verdict(found.median <= plan.MOST_TIMES),
+            )
 
 
 def _others(outcome: Outcome) -> Iterator[Sequence[str]]:
     """TLS beside none, and each side beside the same of the other checkout."""
     for cell in outcome.cells:
-        for side, other, least in (("leaseway-tls", OURS, plan.LEAST_TLS), (OURS, "beside", 1.0), ("leaseway-2", "beside-2", 1.0)):
+        for side, other, least in (
+            ("leaseway-tls", OURS, plan.LEAST_TLS),
+            (OURS, "beside", 1.0),
+            ("leaseway-2", "beside-2", 1.0),
+        ):
             if cell != "500/s" and (found := outcome.ratio(side, other, cell)):
-                yield f"{cell}: rate of {side} over {other}", f">= {least}", _span(found, ".2f"), _verdict(found.median >= least)
+                yield (
+                    f"{cell}: rate of {side} over {other}",
+                    f">= {least}",
+                    _span(found, ".2f"),
+                    _verdict(found.median >= least),
+                )

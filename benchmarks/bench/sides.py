@@ -56,13 +56,20 @@ class Side:
 
 
 def leaseway(
-    name: str, *, workers: int = 1, tls: bool = False, checkout: Path | None = None, environment: Mapping[str, str] | None = None
+    name: str,
+    *,
+    workers: int = 1,
+    tls: bool = False,
+    checkout: Path | None = None,
+    environment: Mapping[str, str] | None = None,
 ) -> Side:
     """Returns `leaseway up` of this checkout, or of another with the packages of this one."""
 
     @contextlib.contextmanager
     def start(folder: Path) -> Iterator[Server]:
-        variables = dict(environment or {})
+        # A library of an older build is refused by its interface, and the service runs without it.
+        # Another checkout may have no such setting, and refuses what it does not know.
+        variables = {**({} if checkout else {"LEASEWAY_NATIVE": "require"}), **(environment or {})}
         if tls:
             certificate = str(Certificates(folder).server)
             variables |= {"LEASEWAY_TLS_CERT": certificate, "LEASEWAY_TLS_KEY": certificate}
@@ -85,7 +92,11 @@ def leaseway(
 
 @contextlib.contextmanager
 def process(
-    name: str, command: Sequence[str], folder: Path, ready: Callable[[], bool], environment: Mapping[str, str] | None = None
+    name: str,
+    command: Sequence[str],
+    folder: Path,
+    ready: Callable[[], bool],
+    environment: Mapping[str, str] | None = None,
 ) -> Iterator[tuple[int, Callable[[], str]]]:
     """Runs a program until the end; yields its pid and what says what its log has got since. Raises
     Absent when it does not come up.
@@ -93,7 +104,9 @@ def process(
     log = folder / f"{name}.log"
     variables = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "VIRTUAL_ENV")}
     with log.open("wb") as output:
-        child = subprocess.Popen(command, env={**variables, **(environment or {})}, stdout=output, stderr=output, cwd=folder)
+        child = subprocess.Popen(
+            command, env={**variables, **(environment or {})}, stdout=output, stderr=output, cwd=folder
+        )
     try:
         end = time.monotonic() + START_S
         while not ready():

@@ -33,7 +33,7 @@ from benchmarks.far.chart import svg
 from benchmarks.far.day import BY, QUEUE, Day, Plan
 from engine.engine import Engine
 from engine.settings import Settings
-from engine.shapes import QueueSettings
+from schemas.records.settings import QueueSettings
 from tests.clock import ScriptClock
 from tests.services import running_services
 
@@ -49,7 +49,7 @@ async def measured(plan: Plan, kafka: str, url: str, command: str) -> outcome.Ou
         clock, engine = ScriptClock(patch), Engine(settings)
         await engine.start()
         try:
-            await engine.create_queue(BY, QUEUE, QueueSettings(partitions=1, lease_ms=600_000))
+            await engine.queues.create_queue(BY, QUEUE, QueueSettings(partitions=1, lease_ms=600_000))
             day = Day(plan, engine, clock, store, store.flushall)
             await day.run()
         finally:
@@ -71,7 +71,9 @@ def _commit() -> str:
     """With a plus if the sources are others."""
     with contextlib.suppress(OSError, subprocess.CalledProcessError):
         head = subprocess.check_output(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, text=True).strip()
-        changed = subprocess.check_output(["git", "status", "--porcelain", "-uno", "engine", "state", "schemas"], cwd=ROOT, text=True)
+        changed = subprocess.check_output(
+            ["git", "status", "--porcelain", "-uno", "engine", "state", "runtime", "schemas"], cwd=ROOT, text=True
+        )
         return head + ("+" if changed else "")
     return "unknown"
 
@@ -80,8 +82,12 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--messages", type=int, default=Plan.messages)
     parser.add_argument("--hours", type=float, default=Plan.hours)
-    parser.add_argument("--step-s", type=int, default=Plan.step_s, help="seconds by which the clock is moved (default %(default)s)")
-    parser.add_argument("--looks", type=int, default=Plan.looks, help="how often lateness is measured (default %(default)s)")
+    parser.add_argument(
+        "--step-s", type=int, default=Plan.step_s, help="seconds by which the clock is moved (default %(default)s)"
+    )
+    parser.add_argument(
+        "--looks", type=int, default=Plan.looks, help="how often lateness is measured (default %(default)s)"
+    )
     parser.add_argument("--seed", type=int, default=Plan.seed)
     parser.add_argument("--wipe", action="store_true", help="empty Redis half way")
     parser.add_argument("--keep", action="store_true", help="keep the figures and draw the picture")
@@ -103,7 +109,9 @@ def _services(given: argparse.Namespace) -> Iterator[tuple[str, str]]:
 def main() -> int:
     given = _options()
     if not given.page:
-        plan = Plan(given.messages, given.hours, step_s=given.step_s, looks=given.looks, wipe=given.wipe, seed=given.seed)
+        plan = Plan(
+            given.messages, given.hours, step_s=given.step_s, looks=given.looks, wipe=given.wipe, seed=given.seed
+        )
         command = " ".join(["python -m benchmarks.far", *sys.argv[1:]])
         with _services(given) as (kafka, url):
             found = asyncio.run(measured(plan, kafka, url, command))

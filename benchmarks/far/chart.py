@@ -25,12 +25,16 @@ NAMES = {"plain": "nothing fails", "wiped": "Redis is emptied half way"}
 # The ground is drawn, so that a page's own ground does not matter.
 STYLE = """<style>
 text { fill: #24292f; } .faint { fill: #57606a; } .ground { fill: #ffffff; } .axis { stroke: #d0d7de; }
-.plain { stroke: #0969da; fill: #0969da; } .wiped { stroke: #bc4c00; fill: #bc4c00; } .bar { stroke: #cf222e; fill: #cf222e; }
-polyline { fill: none !important; stroke-width: 1.8; } .wide { stroke-width: 2.4; } .thin { stroke-width: 1; opacity: 0.65; }
-.dash { stroke-dasharray: 5 4; } .mark, circle { stroke: none !important; } text.plain, text.wiped, text.bar { stroke: none; }
+.plain { stroke: #0969da; fill: #0969da; } .wiped { stroke: #bc4c00; fill: #bc4c00; }
+.bar { stroke: #cf222e; fill: #cf222e; }
+polyline { fill: none !important; stroke-width: 1.8; } .wide { stroke-width: 2.4; }
+.thin { stroke-width: 1; opacity: 0.65; }
+.dash { stroke-dasharray: 5 4; } .mark, circle { stroke: none !important; }
+text.plain, text.wiped, text.bar { stroke: none; }
 @media (prefers-color-scheme: dark) {
 text { fill: #e6edf3; } .faint { fill: #9198a1; } .ground { fill: #0d1117; } .axis { stroke: #3d444d; }
-.plain { stroke: #58a6ff; fill: #58a6ff; } .wiped { stroke: #f0883e; fill: #f0883e; } .bar { stroke: #ff7b72; fill: #ff7b72; }
+.plain { stroke: #58a6ff; fill: #58a6ff; } .wiped { stroke: #f0883e; fill: #f0883e; }
+.bar { stroke: #ff7b72; fill: #ff7b72; }
 }
 </style>"""
 
@@ -91,13 +95,18 @@ def _over_day(runs: Sequence[Outcome]) -> list[str]:
     box, y, x = OVER_DAY, _log(OVER_DAY[3], OVER_DAY[1]), _hours(MEMORY, runs)
     parts = [_title(box, "How late messages were, by the hour: p50 (thick), p99 and the latest (thin)")]
     for ms in LATE_MS:
-        parts += [_line("axis", box[0], y(ms), box[2], y(ms)), _text(box[0] - 6, y(ms) + 4, f"{ms:,} ms", "faint", "end")]
+        parts += [
+            _line("axis", box[0], y(ms), box[2], y(ms)),
+            _text(box[0] - 6, y(ms) + 4, f"{ms:,} ms", "faint", "end"),
+        ]
     parts += [_line("bar dash", box[0], y(MOST_LATE_MS), box[2], y(MOST_LATE_MS))]
     parts += [_text(box[2] - 4, y(MOST_LATE_MS) - 5, "bar for p99", "bar", "end"), *_day_axis(box, x, runs)]
     for run in runs:
         looks = [look for look in run.looks if look.late_ms]
         for part, weight in ((50, "wide"), (99, ""), (100, "thin")):
-            parts.append(_path(f"{kind(run)} {weight}", [(x(look.hour), y(percentile(look.late_ms, part))) for look in looks]))
+            parts.append(
+                _path(f"{kind(run)} {weight}", [(x(look.hour), y(percentile(look.late_ms, part))) for look in looks])
+            )
     return parts
 
 
@@ -112,11 +121,17 @@ def _in_all(runs: Sequence[Outcome]) -> list[str]:
 
     parts = [_title(box, "Share of messages later than")]
     for share in shares:
-        parts += [_line("axis", box[0], y(share), box[2], y(share)), _text(box[0] - 6, y(share) + 4, f"{share:g}%", "faint", "end")]
+        parts += [
+            _line("axis", box[0], y(share), box[2], y(share)),
+            _text(box[0] - 6, y(share) + 4, f"{share:g}%", "faint", "end"),
+        ]
     for ms in LATE_MS[:-1]:
         parts.append(_text(x(ms), box[3] + 16, f"{ms:,} ms", "faint", "middle"))
     parts.append(_line("bar dash", x(MOST_LATE_MS), box[1], x(MOST_LATE_MS), y(1)))
-    parts += [_line("bar dash", box[0], y(1), x(MOST_LATE_MS), y(1)), _text(x(MOST_LATE_MS) + 4, y(1) - 4, "bar", "bar")]
+    parts += [
+        _line("bar dash", box[0], y(1), x(MOST_LATE_MS), y(1)),
+        _text(x(MOST_LATE_MS) + 4, y(1) - 4, "bar", "bar"),
+    ]
     for run in runs:
         late = run.late_ms()
         points = [(late[n], 100 * (len(late) - n) / len(late)) for n in range(len(late))]
@@ -141,7 +156,10 @@ def _memory(runs: Sequence[Outcome]) -> list[str]:
 
     parts = [_title(box, f"Memory of Redis in MiB (the bar is {MOST_MIB})")]
     for mib in sorted({0, round(most / 2, 1), most}):
-        parts += [_line("axis", box[0], y(mib), box[2], y(mib)), _text(box[0] - 6, y(mib) + 4, f"{mib:g}", "faint", "end")]
+        parts += [
+            _line("axis", box[0], y(mib), box[2], y(mib)),
+            _text(box[0] - 6, y(mib) + 4, f"{mib:g}", "faint", "end"),
+        ]
     parts += _day_axis(box, x, runs)
     for run in runs:
         for before in (True, False):
@@ -163,7 +181,9 @@ def _figures(runs: Sequence[Outcome]) -> list[str]:
         ("load average", lambda run: f"{run.load[0]:g} to {run.load[1]:g}"),
     ]
     for number, run in enumerate(runs):
-        parts.append(_text(x + 106 + number * 100, y + 4, "no failure" if run.wiped_at is None else "emptied", kind(run)))
+        parts.append(
+            _text(x + 106 + number * 100, y + 4, "no failure" if run.wiped_at is None else "emptied", kind(run))
+        )
     for line, (name, told) in enumerate(rows):
         parts.append(_text(x, y + 26 + line * 20, name, "faint"))
         parts += [_text(x + 106 + number * 100, y + 26 + line * 20, told(run)) for number, run in enumerate(runs)]
@@ -173,11 +193,20 @@ def _figures(runs: Sequence[Outcome]) -> list[str]:
 def svg(runs: Sequence[Outcome]) -> str:
     """The picture as text."""
     messages, hours = max(run.messages for run in runs), max(run.hours for run in runs)
-    parts = [_text(16, 26, f"{messages:,} messages, delayed at random over {hours:g} hours", more=' font-size="15" font-weight="bold"')]
+    parts = [
+        _text(
+            16,
+            26,
+            f"{messages:,} messages, delayed at random over {hours:g} hours",
+            more=' font-size="15" font-weight="bold"',
+        )
+    ]
     for number, run in enumerate(runs):
         parts.append(f'<rect class="{kind(run)} mark" x="{16 + number * 130}" y="38" width="12" height="12"/>')
         parts.append(_text(34 + number * 130, 48, NAMES[kind(run)]))
     parts += [*_over_day(runs), *_in_all(runs), *_memory(runs), *_figures(runs)]
     style = 'font-family="sans-serif" font-size="11.5"'
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDE}" height="{HIGH}" viewBox="0 0 {WIDE} {HIGH}" {style}>'
+    head = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDE}" height="{HIGH}" viewBox="0 0 {WIDE} {HIGH}" {style}>'
+    )
     return "\n".join([head, STYLE, f'<rect class="ground" width="{WIDE}" height="{HIGH}"/>', *parts, "</svg>", ""])

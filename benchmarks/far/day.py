@@ -23,8 +23,8 @@ from benchmarks.far.outcome import Look
 from engine.engine import Engine
 from engine.errors import EngineError
 from engine.shapes import Delivery, Principal, SendEntry
-from state.background import Background
-from state.cancel import cancel_all
+from runtime.background import Background
+from runtime.cancel import cancel_all
 from state.errors import StateError
 from tests.clock import ScriptClock
 
@@ -61,7 +61,9 @@ class Plan:
 class Day:
     """Who is due when, and what has come. `wipe` empties Redis."""
 
-    def __init__(self, plan: Plan, engine: Engine, clock: ScriptClock, store: redis.Redis, wipe: Callable[[], object]) -> None:
+    def __init__(
+        self, plan: Plan, engine: Engine, clock: ScriptClock, store: redis.Redis, wipe: Callable[[], object]
+    ) -> None:
         self._plan, self._engine, self._clock, self._store, self._wipe = plan, engine, clock, store, wipe
         self._random = random.Random(plan.seed)
         self._background = Background()
@@ -104,7 +106,10 @@ class Day:
 
     def _say(self, step: int, steps: int) -> None:
         most = max(self.memory.values(), default=0) / 2**20
-        print(f"step {step} of {steps}: {len(self.came)} of {len(self._due)} came, Redis {most:.1f} MiB at most", file=sys.stderr)
+        print(
+            f"step {step} of {steps}: {len(self.came)} of {len(self._due)} came, Redis {most:.1f} MiB at most",
+            file=sys.stderr,
+        )
 
     @contextlib.asynccontextmanager
     async def _sampled(self) -> AsyncIterator[None]:
@@ -133,14 +138,16 @@ class Day:
                 left -= count
                 first_ms, last_ms = self._plan.first_s * 1000, int(self._plan.hours * HOUR_MS)
                 delays = [self._random.randrange(first_ms, last_ms) for _ in range(count)]
-                sent = await self._engine.send(BY, QUEUE, [SendEntry(b"x" * 100, delay_ms=delay) for delay in delays])
+                sent = await self._engine.messages.send(
+                    BY, QUEUE, [SendEntry(b"x" * 100, delay_ms=delay) for delay in delays]
+                )
                 self._due.update((one.id, one.sent_at_ms + delay) for one, delay in zip(sent, delays, strict=True))
 
         await asyncio.gather(*(some() for _ in range(SIDE_BY_SIDE)))
         self._order = sorted(self._due.values())
         self.send_s = round(time.monotonic() - began, 1)
         began = time.monotonic()
-        await self._engine.send(BY, QUEUE, [SendEntry(b"ordinary") for _ in range(100)])
+        await self._engine.messages.send(BY, QUEUE, [SendEntry(b"ordinary") for _ in range(100)])
         while self.ordinary < 100:
             await self._receive(1_000)
         self.ordinary_s = round(time.monotonic() - began, 3)
@@ -148,10 +155,10 @@ class Day:
 
     async def _receive(self, wait_ms: int) -> None:
         try:
-            got = await self._engine.receive(BY, QUEUE, None, 100, wait_ms, None)
+            got = await self._engine.messages.receive(BY, QUEUE, None, 100, wait_ms, None)
             self._note(got)
             if got:
-                await self._engine.ack(BY, QUEUE, [one.handle for one in got])
+                await self._engine.messages.ack(BY, QUEUE, [one.handle for one in got])
         except (EngineError, StateError):  # Redis was emptied
             await asyncio.sleep(0.05)
 
@@ -204,7 +211,7 @@ class Day:
     async def _empty_redis(self) -> None:
         """When the journal has all acks, for those of the last moment would be forgotten."""
         (unit,) = self._engine.catalog.queues[QUEUE].units
-        while await self._engine.store.undrained(unit):  # noqa: ASYNC110  # Redis tells nobody
+        while await self._engine.store.upkeep.undrained(unit):  # noqa: ASYNC110  # Redis tells nobody
             await asyncio.sleep(0.05)
         self.wiped_at = self._hour
         await asyncio.to_thread(self._wipe)

@@ -59,9 +59,11 @@ class Outcome(msgspec.Struct, frozen=True):
             f"{self.messages - self.came} of {self.messages} never came": self.came != self.messages,
             f"{self.early} came early": self.early > 0,
             f"{self.twice} came twice": self.twice > 0,
-            f"Redis had {self.most_bytes() / 2**20:.1f} MiB, the bar is {MOST_MIB}": self.most_bytes() >= MOST_MIB * 2**20,
+            f"Redis had {self.most_bytes() / 2**20:.1f} MiB, the bar is {MOST_MIB}": self.most_bytes()
+            >= MOST_MIB * 2**20,
             f"{missed} did not come within a minute": missed > 0,
-            f"p99 is {percentile(late, 99)} ms, the bar is {MOST_LATE_MS}": bool(late) and percentile(late, 99) >= MOST_LATE_MS,
+            f"p99 is {percentile(late, 99)} ms, the bar is {MOST_LATE_MS}": bool(late)
+            and percentile(late, 99) >= MOST_LATE_MS,
         }
         return [text for text, is_missed in bars.items() if is_missed]
 
@@ -73,7 +75,8 @@ class Outcome(msgspec.Struct, frozen=True):
             "command": self.command, "commit": self.commit, "machine": self.machine, "load_average": self.load,
             "messages": self.messages, "came": self.came, "early": self.early, "twice": self.twice,
             "redis_mib": round(self.most_bytes() / 2**20, 1), "wiped_at_hour": self.wiped_at,
-            "measured_live": len(late), "late_ms": spread(late), "after_the_wipe": [spread(look.late_ms) for look in after],
+            "measured_live": len(late), "late_ms": spread(late),
+            "after_the_wipe": [spread(look.late_ms) for look in after],
             "send_s": self.send_s, "ordinary_s": self.ordinary_s, "whole_s": self.whole_s, "broken": self.broken(),
         }  # fmt: skip
 
@@ -84,13 +87,19 @@ def percentile(ascending: list[int], part: float) -> int:
 
 
 def spread(ascending: list[int]) -> dict[str, int]:
-    return {"n": len(ascending)} | {f"p{part}": percentile(ascending, part) for part in (50, 90, 99)} | {"max": percentile(ascending, 100)}
+    return (
+        {"n": len(ascending)}
+        | {f"p{part}": percentile(ascending, part) for part in (50, 90, 99)}
+        | {"max": percentile(ascending, 100)}
+    )
 
 
 def write(outcome: Outcome, folder: Path = FOLDER) -> None:
     """Keeps a run; the one before it of its kind is gone."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"{'plain' if outcome.wiped_at is None else 'wiped'}.json").write_bytes(msgspec.json.encode(outcome) + b"\n")
+    (folder / f"{'plain' if outcome.wiped_at is None else 'wiped'}.json").write_bytes(
+        msgspec.json.encode(outcome) + b"\n"
+    )
 
 
 def read(folder: Path = FOLDER) -> list[Outcome]:

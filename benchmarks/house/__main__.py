@@ -10,7 +10,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks.house.bars import of_layouts, of_trips
+from benchmarks.house.bars import of_files, of_layouts, of_trips
+from benchmarks.house.files import sources
 from benchmarks.house.layout import PACKAGES, read
 from benchmarks.house.trip import trips
 from tests.services import running_services
@@ -19,6 +20,7 @@ from tests.services import running_services
 def main() -> int:
     """0 when all bars hold."""
     bars = of_layouts({package: read(package) for package in PACKAGES})
+    bars += of_files(sources(["engine"]), sources(PACKAGES))
     with tempfile.TemporaryDirectory(prefix="leaseway-house-") as folder, running_services(Path(folder)) as services:
         bars += of_trips(asyncio.run(trips(services.bootstrap, services.redis_url)))
     print(*(bar.told() for bar in bars), sep="\n")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from benchmarks.house.layout import Layout, upward, with_one_dialect
+from benchmarks.house.files import Sources, circles
+from benchmarks.house.layout import Layout, upward
 from benchmarks.house.trip import Trip
 
 
@@ -23,23 +24,35 @@ class Bar:
 
     def told(self) -> str:
         """One line of the report."""
-        return f"{'ok  ' if self.holds() else 'OVER'} {self.name}: {self.number} of {self.most}{f' ({self.where})' if self.where else ''}"
+        return (
+            f"{'ok  ' if self.holds() else 'OVER'} {self.name}: {self.number} of "
+            f"{self.most}{f' ({self.where})' if self.where else ''}"
+        )
 
 
 # 80, 12 of the room of transactions (docs/decisions/0022), 3 of the verbs of tasks, 24 of meters
 # and alerts (0020), 2 of deferred messages (0021), 4 of requests to others' servers, 1 of the verbs
 # of queues, which grew out of `engine.engine` with accounts (0034), 13 of the plane (0048), 1
-# of its drains (0053).
-ENGINE_ARROWS = 141
-FACADE_ARROWS = 15
+# of its drains (0026), 7 of the gate and the services, which were in `engine.engine`; less 8 of the
+# ground, which is a package.
+ENGINE_ARROWS = 140
+FACADE_ARROWS = 12
+# By file, in the engine: the aim is 600. They were 858 in 180 files, before the parts with more
+# than seven arguments were divided. 465 of them are to errors, queues, the catalog, the log,
+# shapes, limits, settings, rights and the window.
+ENGINE_FILE_ARROWS = 1006
+# Arguments of a constructor in the engine.
+CONSTRUCTOR = 7
 MODULES = 10
 FUNCTION_LINES = 44
 FILE_LINES = 400
-# With that of the plane, which is asked to give back what it has leased ahead.
-RECEIVE_ROOMS = 7
+# With that of the plane, which is asked to give back what it has leased ahead, the gate, and the
+# meters, which are a room since the ground is a package.
+RECEIVE_ROOMS = 9
 # Bounds of users by default are looked up before a receive, and before a queue is made.
-RECEIVE_RETURNS = 6
-RULE_FILES = 11
+RECEIVE_RETURNS = 5
+# 11 before the parts with more than seven arguments were divided; a kill has the most.
+RULE_FILES = 15
 
 
 def of_layouts(layouts: Mapping[str, Layout]) -> list[Bar]:
@@ -48,19 +61,37 @@ def of_layouts(layouts: Mapping[str, Layout]) -> list[Bar]:
     if "engine" in layouts:
         bars.append(Bar("imports between rooms of the engine", len(layouts["engine"].arrows), ENGINE_ARROWS))
     if "facade" in layouts:
-        arrows = with_one_dialect(layouts["facade"].arrows)
-        bars.append(Bar("imports between rooms of the facade, with all dialects as one", len(arrows), FACADE_ARROWS))
+        bars.append(Bar("imports between rooms of the facade", len(layouts["facade"].arrows), FACADE_ARROWS))
     for package in ("engine", "facade"):
         if package in layouts:
             against = upward(package, layouts[package].arrows)
-            bars.append(Bar(f"upward imports between rooms of {package}", len(against), 0, ", ".join(map(" to ".join, against))))
+            bars.append(
+                Bar(f"upward imports between rooms of {package}", len(against), 0, ", ".join(map(" to ".join, against)))
+            )
     for package, layout in layouts.items():
         bars += [
             Bar(f"modules in a folder of {package}", layout.largest()[0], MODULES, layout.largest()[1]),
-            Bar(f"lines of a function of {package}", layout.longest_function[0], FUNCTION_LINES, layout.longest_function[1]),
+            Bar(
+                f"lines of a function of {package}",
+                layout.longest_function[0],
+                FUNCTION_LINES,
+                layout.longest_function[1],
+            ),
             Bar(f"lines of a file of {package}", layout.longest_file[0], FILE_LINES, layout.longest_file[1]),
         ]
     return bars
+
+
+def of_files(engine: Sources, everything: Sources) -> list[Bar]:
+    """The bars of the sources file by file."""
+    arrows = {(module, other) for module, other in engine.arrows() if other.startswith("engine.")}
+    width, widest = engine.widest()
+    found = circles(everything.arrows())
+    return [
+        Bar("imports between files of the engine", len(arrows), ENGINE_FILE_ARROWS),
+        Bar("arguments of a constructor of the engine", width, CONSTRUCTOR, widest),
+        Bar("circles of files", len(found), 0, "; ".join(map(" and ".join, found))),
+    ]
 
 
 def of_trips(trips: Mapping[str, Trip]) -> list[Bar]:
@@ -69,6 +100,14 @@ def of_trips(trips: Mapping[str, Trip]) -> list[Bar]:
     files = {verb: sorted(trip.files) for verb, trip in trips.items()}
     return [
         Bar("rooms that a receive passes", len(receive.rooms()), RECEIVE_ROOMS, " ".join(receive.rooms())),
-        Bar("returns of a receive to a room that it had left", receive.returns(), RECEIVE_RETURNS, " ".join(receive.steps)),
-        *(Bar(f"files that hold a rule of {verb}", len(names), RULE_FILES, " ".join(names)) for verb, names in files.items()),
+        Bar(
+            "returns of a receive to a room that it had left",
+            receive.returns(),
+            RECEIVE_RETURNS,
+            " ".join(receive.steps),
+        ),
+        *(
+            Bar(f"files that hold a rule of {verb}", len(names), RULE_FILES, " ".join(names))
+            for verb, names in files.items()
+        ),
     ]

@@ -13,10 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("engine", "facade", "spark", "state", "schemas")
-# A folder with this module is a dialect. The contract of layers lets none import another, and all
-# of them import the same rooms: they count as one.
-DIALECT = "exchange"
+PACKAGES = ("engine", "facade", "spark", "state", "runtime", "schemas")
 
 
 @dataclass
@@ -60,7 +57,9 @@ def read(package: str, root: Path = ROOT) -> Layout:
 
 def _functions(tree: ast.Module, module: str) -> list[tuple[int, str]]:
     functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
-    return [((node.end_lineno or node.lineno) - node.lineno + 1, f"{module}.{node.name}") for node in functions] or [(0, "")]
+    return [((node.end_lineno or node.lineno) - node.lineno + 1, f"{module}.{node.name}") for node in functions] or [
+        (0, "")
+    ]
 
 
 def _imported(tree: ast.Module, package: str) -> Iterator[str]:
@@ -72,15 +71,6 @@ def _imported(tree: ast.Module, package: str) -> Iterator[str]:
             yield from (f"{package}.{alias.name}" for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and node.module.startswith(f"{package}."):
             yield room_of(node.module)
-
-
-def with_one_dialect(arrows: set[tuple[str, str]], root: Path = ROOT) -> set[tuple[str, str]]:
-    """The arrows, with all dialects as one room."""
-
-    def one(room: str) -> str:
-        return "facade.<dialects>" if (root / room.replace(".", "/") / f"{DIALECT}.py").exists() else room
-
-    return {(one(room), one(other)) for room, other in arrows if one(room) != one(other)}
 
 
 def upward(package: str, arrows: set[tuple[str, str]], root: Path = ROOT) -> list[tuple[str, str]]:

@@ -30,7 +30,10 @@ def _found(kafka: str | None, redis: str | None) -> budget.Figures:
 def _table(found: budget.Figures) -> str:
     names = list(dict.fromkeys(name for figures in found.values() for name in figures))
     head = f"{'verb':34}" + "".join(f"{name.replace('_', ' '):>26}" for name in names)
-    rows = [f"{verb:34}" + "".join(f"{figures.get(name, float('nan')):26g}" for name in names) for verb, figures in found.items()]
+    rows = [
+        f"{verb:34}" + "".join(f"{figures.get(name, float('nan')):26g}" for name in names)
+        for verb, figures in found.items()
+    ]
     return "\n".join([head, *rows])
 
 

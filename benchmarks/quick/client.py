@@ -75,7 +75,9 @@ class Sqs:
     def send(self, bodies: list[str]) -> tuple[list[tuple[bytes, bytes]], str, bytes]:
         if len(bodies) == 1:
             return self._request("SendMessage", MessageBody=bodies[0])
-        return self._request("SendMessageBatch", Entries=[{"Id": str(n), "MessageBody": body} for n, body in enumerate(bodies)])
+        return self._request(
+            "SendMessageBatch", Entries=[{"Id": str(n), "MessageBody": body} for n, body in enumerate(bodies)]
+        )
 
     def receive(self, most: int, wait_s: int) -> tuple[list[tuple[bytes, bytes]], str, bytes]:
         return self._request("ReceiveMessage", MaxNumberOfMessages=most, WaitTimeSeconds=wait_s)
@@ -83,7 +85,9 @@ class Sqs:
     def ack(self, handles: list[str]) -> tuple[list[tuple[bytes, bytes]], str, bytes]:
         if len(handles) == 1:
             return self._request("DeleteMessage", ReceiptHandle=handles[0])
-        return self._request("DeleteMessageBatch", Entries=[{"Id": str(n), "ReceiptHandle": handle} for n, handle in enumerate(handles)])
+        return self._request(
+            "DeleteMessageBatch", Entries=[{"Id": str(n), "ReceiptHandle": handle} for n, handle in enumerate(handles)]
+        )
 
     def handles(self, answer: bytes) -> list[str]:
         return [message["ReceiptHandle"] for message in json.loads(answer).get("Messages", [])]
@@ -113,7 +117,8 @@ async def ask(app: ASGIApp, request: tuple[list[tuple[bytes, bytes]], str, bytes
     headers, path, body = request
     whole = Whole(body)
     scope = {
-        "type": "http", "method": "POST", "path": path, "raw_path": path.encode(), "query_string": b"", "scheme": "http",
+        "type": "http", "method": "POST", "path": path, "raw_path": path.encode(), "query_string": b"",
+        "scheme": "http",
         "http_version": "1.1", "server": ("127.0.0.1", 9400), "client": ("127.0.0.1", 40000), "root_path": "",
         "headers": [(b"host", b"127.0.0.1:9400"), *headers, (b"content-length", b"%d" % len(body))],
         "extensions": {DIRECT: whole},

@@ -17,9 +17,10 @@ from starlette.types import ASGIApp
 from benchmarks.quick.client import DIALECTS, QUEUE, Dialect, ask
 from benchmarks.quick.counter import Counter, Counts
 from engine.engine import Engine
-from engine.shapes import Principal, QueueSettings
+from engine.shapes import Principal
 from facade.app import create_app
 from facade.config import Settings
+from schemas.records.settings import QueueSettings
 
 WARM_UP = 150
 # No request is served with less than it needs; some meet work that the worker does at intervals, on
@@ -47,7 +48,7 @@ async def measured(bootstrap: str, redis_url: str) -> dict[str, dict[str, float]
 
 
 async def _all(engine: Engine, app: ASGIApp, watch: _Watch) -> dict[str, dict[str, float]]:
-    await engine.create_queue(Principal("budget", admin=True), QUEUE, QueueSettings())
+    await engine.queues.create_queue(Principal("budget", admin=True), QUEUE, QueueSettings())
     found: dict[str, dict[str, float]] = {}
     for dialect in DIALECTS:
         verbs = _Verbs(app, dialect, watch)

@@ -40,7 +40,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--only", type=_names, default=tuple(DIMENSIONS), help=f"of {','.join(DIMENSIONS)}")
     parser.add_argument("--steps", choices=(SMALL, FULL), default=FULL, help="small tries the program (default full)")
     parser.add_argument("--page", action="store_true", help="only write the page again")
-    parser.add_argument("--out", type=Path, default=Path(__file__).parent.parent, help="folder of scale.md and scale.svg (benchmarks/)")
+    parser.add_argument(
+        "--out", type=Path, default=Path(__file__).parent.parent, help="folder of scale.md and scale.svg (benchmarks/)"
+    )
     return parser.parse_args()
 
 

@@ -105,7 +105,8 @@ DIMENSIONS = {
         Dimension("partitions", "Partitions of the loaded queue.", (1, 4, 16, 64), (1, 4), _partitions),
         Dimension(
             "tags",
-            "Tags of the loaded queue; a message is sent once, and received and acked under every tag. Each of these deliveries counts.",
+            "Tags of the loaded queue; a message is sent once, and received and acked under every tag. Each of "
+            "these deliveries counts.",
             (1, 5, 20),
             (1, 3),
             _tags,
@@ -113,7 +114,8 @@ DIMENSIONS = {
         ),
         Dimension(
             "queues",
-            "Queues of 4 partitions. One busy: one of them is loaded, the rest stand by. All busy: the load goes round all of them.",
+            "Queues of 4 partitions. One busy: one of them is loaded, the rest stand by. All busy: the load "
+            "goes round all of them.",
             (1, 100, 500, 2_000),
             (1, 16),
             _queues,
@@ -133,6 +135,12 @@ DIMENSIONS = {
             (0, 2_000),
             _in_flight,
         ),
-        Dimension("delayed", f"Messages of the loaded queue that are delayed by an hour. {_OPEN}", _STEPS_OPEN, (0, 2_000), _delayed),
+        Dimension(
+            "delayed",
+            f"Messages of the loaded queue that are delayed by an hour. {_OPEN}",
+            _STEPS_OPEN,
+            (0, 2_000),
+            _delayed,
+        ),
     )
 }

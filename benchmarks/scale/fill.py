@@ -55,7 +55,9 @@ def send(port: int, queue: str, count: int, *, delay_s: int = 0) -> None:
     def work(number: int) -> None:
         with contextlib.closing(Wire(port)) as wire:
             for start in range(number * BATCH, count, THREADS * BATCH):
-                _patiently(wire, request(f"/v1/queues/{queue}/messages", {"messages": [message] * min(BATCH, count - start)}))
+                _patiently(
+                    wire, request(f"/v1/queues/{queue}/messages", {"messages": [message] * min(BATCH, count - start)})
+                )
 
     _in_threads(work)
 
@@ -73,7 +75,9 @@ def lease(port: int, queue: str, count: int) -> None:
                 left -= got
                 last = time.perf_counter() if got else last
                 if time.perf_counter() - last > PATIENCE_S:
-                    raise Unreachable(f"no message came for {PATIENCE_S:.0f} s with {left:,} of {shares[number]:,} still to be leased")
+                    raise Unreachable(
+                        f"no message came for {PATIENCE_S:.0f} s with {left:,} of {shares[number]:,} still to be leased"
+                    )
 
     _in_threads(work)
 

@@ -76,7 +76,9 @@ class _Verbs:
     def __init__(self, queue: str, load: Load) -> None:
         path = f"/v1/queues/{queue}"
         self.send = request(f"{path}/messages", {"messages": [{"body": "x" * load.body}] * BATCH})
-        self.receives = [request(f"{path}/receive", {"tag": tag, "max": BATCH, "wait_seconds": WAIT_S}) for tag in load.tags]
+        self.receives = [
+            request(f"{path}/receive", {"tag": tag, "max": BATCH, "wait_seconds": WAIT_S}) for tag in load.tags
+        ]
         self.ack_path = f"{path}/ack"
 
 
@@ -94,7 +96,9 @@ class _Loop:
         """Cycles until that time, and with `least` until every queue was visited once."""
         turn = 0
         try:
-            while time.perf_counter() < until or (least and turn < len(self._verbs) and time.perf_counter() < until + MOST_S):
+            while time.perf_counter() < until or (
+                least and turn < len(self._verbs) and time.perf_counter() < until + MOST_S
+            ):
                 self._cycle(self._verbs[turn % len(self._verbs)])
                 turn += 1
         finally:

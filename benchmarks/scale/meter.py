@@ -48,10 +48,19 @@ class Meter:
     def look(self) -> Look:
         """Raises OSError when a process has gone."""
         run = self._up.run
-        pids = {"worker": [one["pid"] for one in run["facades"]], "kafka": [run["kafka"]["pid"]], "redis": [run["redis"]["pid"]]}
-        cpu = {name: sum(ticks(Path(f"/proc/{pid}/stat").read_text()) for pid in own) / self._tick for name, own in pids.items()}
+        pids = {
+            "worker": [one["pid"] for one in run["facades"]],
+            "kafka": [run["kafka"]["pid"]],
+            "redis": [run["redis"]["pid"]],
+        }
+        cpu = {
+            name: sum(ticks(Path(f"/proc/{pid}/stat").read_text()) for pid in own) / self._tick
+            for name, own in pids.items()
+        }
         stats = self._info("commandstats")
-        return Look(time.perf_counter(), cpu, sum(row["calls"] for name, row in stats.items() if name != "cmdstat_info"))
+        return Look(
+            time.perf_counter(), cpu, sum(row["calls"] for name, row in stats.items() if name != "cmdstat_info")
+        )
 
     def redis_bytes(self) -> int:
         """What Redis has allocated for data and buffers."""

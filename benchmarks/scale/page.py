@@ -46,13 +46,21 @@ def verdict(series: str, rows: Sequence[Row], why: Why) -> list[str]:
     """What grew, a line for each figure, and why if that is known."""
     if sum(bool(row.rounds) for row in rows) < 2:
         return ["Too few steps to say what grows.", ""]
-    said = [f"- {name} grew {ratio:.2f}x: {why.get(series, {}).get(name, UNEXPLAINED)}" for name, ratio in worse(rows).items()]
+    said = [
+        f"- {name} grew {ratio:.2f}x: {why.get(series, {}).get(name, UNEXPLAINED)}"
+        for name, ratio in worse(rows).items()
+    ]
     return [*(said or ["Flat."]), ""]
 
 
 def _section(result: Result, why: Why) -> list[str]:
     dimension = DIMENSIONS[result.dimension]
-    lines = [f"## {dimension.name.capitalize()}, per {dimension.per}", "", *_wrapped(f"{dimension.about} {result.setting}"), ""]
+    lines = [
+        f"## {dimension.name.capitalize()}, per {dimension.per}",
+        "",
+        *_wrapped(f"{dimension.about} {result.setting}"),
+        "",
+    ]
     for series in result.series:
         rows = result.of(series)
         heading = [f"### {series.capitalize()}", ""] if len(result.series) > 1 else []
@@ -65,14 +73,19 @@ def page(results: Sequence[Result], why: Why) -> str:
     """The whole page."""
     rounds = ROUNDS[FULL]
     about = (
-        "Written by `make bench-scale`; do not edit (explanations: benchmarks/scale/why.py). Each dimension has its own `leaseway up` "
+        "Written by `make bench-scale`; do not edit (explanations: benchmarks/scale/why.py). Each dimension "
+        "has its own `leaseway up` "
         "with one worker and embedded defaults, on the same machine as the client. "
-        f"The load: {CONNECTIONS} connections, each of which sends {BATCH} messages of 1 KiB, receives up to {BATCH}, acks them, "
-        f"and again; native API. Medians of {rounds.count} rounds of {rounds.seconds:.0f} s, in brackets the lowest and the highest."
+        f"The load: {CONNECTIONS} connections, each of which sends {BATCH} messages of 1 KiB, receives up to "
+        f"{BATCH}, acks them, "
+        f"and again; native API. Medians of {rounds.count} rounds of {rounds.seconds:.0f} s, in brackets the "
+        "lowest and the highest."
     )
     figures = (
-        "CPU is in ms for each message that was sent, received and acked, with all that the process does in the background meanwhile. "
-        "Redis commands are for each message too, with those within scripts; MiB are at the end of a round. `last / best` compares the "
+        "CPU is in ms for each message that was sent, received and acked, with all that the process does in "
+        "the background meanwhile. "
+        "Redis commands are for each message too, with those within scripts; MiB are at the end of a round. "
+        "`last / best` compares the "
         f"last step with the best before it; what is worse by more than {(FLAT - 1) * 100:.0f}% counts as grown."
     )
     title = "# Scale of state: what a message costs as the state grows"

@@ -20,7 +20,10 @@ class Broken(Exception):
 def request(path: str, body: Any) -> bytes:
     """A POST of JSON as bytes."""
     data = msgspec.json.encode(body)
-    head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(data)}\r\n\r\n"
+    head = (
+        f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: "
+        f"{len(data)}\r\n\r\n"
+    )
     return head.encode() + data
 
 

@@ -22,20 +22,20 @@ from engine.catalog.catalog import Catalog
 from engine.errors import EngineError, LogUnavailable
 from engine.log import Log
 from engine.meters.history import CHUNK_BYTES, CHUNK_RECORDS, Seen, meter_of
+from engine.meters.meters import Cell, merged
 from engine.meters.statistics import DAY_MS, day_of
 from engine.rules.queue import Queue
-from engine.runtime.clock import now_ms
-from engine.runtime.meters import Cell, merged
+from engine.settings import EngineSettings
 from engine.shapes import TagInfo
+from runtime.background import Background
+from runtime.cancel import cancel_all
+from runtime.clock import now_ms
 from schemas.records import TagRecord
 from schemas.records.watching import AlertEvent, AlertPolicy, WatchRecord
 from schemas.topics import METER_PARTITIONS, meter_topic
 from schemas.vocabulary import OPERATIONS, AlertChange, Subject, Telling
-from state.background import Background
-from state.cancel import cancel_all
 from state.errors import StateError
-from state.redis.connection import Connection
-from state.redis.lock import Hold, LockBusy, lock
+from state.redis.lock import Hold, LockBusy, Locks
 
 logger = logging.getLogger(__name__)
 
@@ -56,21 +56,19 @@ class Judge:
 
     def __init__(
         self,
-        prefix: str,
-        minute_ms: int,
+        settings: EngineSettings,
+        locks: Locks,
         log: Log,
-        connection: Connection,
         catalog: Catalog,
         watches: Watches,
         messenger: Messenger,
         tag_infos: Callable[[Queue, Sequence[TagRecord]], Awaitable[list[TagInfo]]],
     ) -> None:
-        self._prefix = prefix
-        self._topic = meter_topic(prefix)
-        self._minute_ms = minute_ms
-        self._grace_ms = min(GRACE_MS, minute_ms // 2)
+        self._topic = meter_topic(settings.topic_prefix)
+        self._minute_ms = settings.meter_minute_s * 1000
+        self._grace_ms = min(GRACE_MS, self._minute_ms // 2)
+        self._locks = locks
         self._log = log
-        self._connection = connection
         self._catalog = catalog
         self._watches = watches
         self._messenger = messenger
@@ -103,7 +101,7 @@ class Judge:
                 await asyncio.sleep(BUSY_S)
                 continue
             try:
-                async with lock(self._connection, self._prefix, "judge", hold_ms=HOLD_MS, wait_s=0) as hold:
+                async with self._locks.held("judge", hold_ms=HOLD_MS, wait_s=0) as hold:
                     logger.info("action=judge_alerts state=begins")
                     self._begin()
                     await self._hold(hold)

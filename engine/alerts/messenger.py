@@ -23,11 +23,11 @@ from engine.catalog.catalog import Catalog
 from engine.errors import EngineError
 from engine.meters.statistics import Statistics
 from engine.rules.queue import Queue
-from engine.runtime.counters import Counters
+from runtime.background import Background
+from runtime.counters import Counters
 from schemas.records import UserRecord
 from schemas.records.watching import AlertEvent, WatchRecord
 from schemas.vocabulary import Telling
-from state.background import Background
 
 logger = logging.getLogger(__name__)
 

@@ -14,16 +14,17 @@ from engine.catalog.catalog import Catalog
 from engine.log import Log
 from engine.meters.day_tables import DayTables
 from engine.meters.history import History
+from engine.meters.meters import Meters
 from engine.meters.reporter import Reporter
 from engine.meters.series import Metrics
 from engine.meters.statistics import Statistics
 from engine.rules.queue import Queue
-from engine.runtime.counters import Counters
-from engine.runtime.meters import Meters
 from engine.settings import EngineSettings
 from engine.shapes import TagInfo
+from runtime.counters import Counters
 from schemas.records import TagRecord
 from state.redis.connection import Connection
+from state.redis.lock import Locks
 
 
 @dataclass(frozen=True)
@@ -68,5 +69,5 @@ def wire_watching(
         metrics=Metrics(history),
         statistics=statistics,
         watches=watches,
-        judge=Judge(prefix, minute_ms, log, connection, catalog, watches, messenger, tags_of),
+        judge=Judge(settings, Locks(connection, prefix), log, catalog, watches, messenger, tags_of),
     )

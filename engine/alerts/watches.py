@@ -16,7 +16,7 @@ from engine.errors import AlertNotFound, InvalidValue, QueueNotFound
 from engine.meters.statistics import day_of
 from engine.rules.alerts import MAX_POLICIES, check_policy, policy_id
 from engine.rules.queue import Queue
-from engine.runtime.clock import now_ms
+from runtime.clock import now_ms
 from schemas.records import TagRecord
 from schemas.records.watching import AlertPolicy, WatchRecord
 from schemas.topics import WATCH_KEY

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from engine.outgoing.post import OutgoingError, post
 from engine.outgoing.signature import signed, webhook_secret
-from engine.runtime.clock import now_ms
+from runtime.clock import now_ms
 
 
 class NotDeliveredError(Exception):

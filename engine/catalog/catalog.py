@@ -25,17 +25,17 @@ from engine.catalog.tables import ControlRecord, Tables
 from engine.errors import LogUnavailable, NotOurs, QueueInUse, QueueNotFound, StoreUnavailable
 from engine.log import Log, Record
 from engine.rules.queue import Queue
-from engine.runtime import deadline
-from engine.runtime.clock import kafka_ms
-from engine.runtime.counters import Alarms, Counters
-from engine.runtime.failpoints import reached
-from engine.runtime.signals import Signal
 from engine.settings import EngineSettings
+from runtime import deadline
+from runtime.background import Background
+from runtime.cancel import cancel_all
+from runtime.clock import kafka_ms
+from runtime.counters import Alarms, Counters
+from runtime.failpoints import reached
+from runtime.signals import Signal
 from schemas.records import ClaimRecord, GenerationRecord
 from schemas.topics import QUEUE_KEY, control_topic, journal_topic, snapshot_topic
 from schemas.wire import UndecodableRecord, decode, encode
-from state.background import Background
-from state.cancel import cancel_all
 from state.errors import StateError
 from state.redis.connection import Connection
 from state.redis.lock import Hold, LockBusy, lock
@@ -281,6 +281,7 @@ class Catalog(Tables):
                 await self.sync()
                 self.held(name, True)
                 try:
+                    reached("change.closed")
                     yield Change(self, name, hold, self._applied)
                 finally:
                     self.held(name, False)

@@ -12,8 +12,8 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable
 
 from engine.errors import EngineError
-from state.background import Background
-from state.cancel import cancel_all
+from runtime.background import Background
+from runtime.cancel import cancel_all
 from state.errors import StateError
 
 logger = logging.getLogger(__name__)

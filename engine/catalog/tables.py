@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from engine.errors import EngineError, QueueNotFound, QueueRenewed
 from engine.rules.queue import Queue
-from engine.runtime.signals import Signal
+from runtime.signals import Signal
 from schemas.accounts import account_of
 from schemas.records import ClaimRecord, GenerationRecord, KeyRecord, ProducerGroupRecord, QueueRecord, TaskRecord, UserRecord
 from schemas.records.watching import WatchRecord

@@ -14,16 +14,16 @@ from engine.catalog.catalog import Catalog
 from engine.errors import LogUnavailable
 from engine.journal.drainer import Drainer, DrainRequest, DrainResult
 from engine.log import Log
-from engine.runtime.clock import elapsed_s
-from engine.runtime.counters import Counters
-from engine.runtime.failpoints import is_armed, reached
+from runtime.background import Background
+from runtime.clock import elapsed_s
+from runtime.counters import Counters
+from runtime.failpoints import is_armed, reached
 from schemas.records import JournalEntry, JournalRecord
 from schemas.wire import encode
-from state.background import Background
 from state.errors import Fenced
 from state.keys import Unit
 from state.replies import Entry
-from state.store import Store
+from state.upkeep import UpkeepScripts
 
 # How long a unit is owned unless its owner renews that.
 LEASE_MS = 3_000
@@ -41,8 +41,8 @@ PAUSE_S: Final = 30.0
 class Journal:
     """The journal topic: each unit has its entries in one partition, in the order of their seqs."""
 
-    def __init__(self, log: Log, store: Store, catalog: Catalog, counters: Counters, drainer: Drainer) -> None:
-        self.store = store
+    def __init__(self, log: Log, upkeep: UpkeepScripts, catalog: Catalog, counters: Counters, drainer: Drainer) -> None:
+        self.upkeep = upkeep
         self.drainer = drainer
         self._log = log
         self._catalog = catalog
@@ -119,7 +119,7 @@ class Outbox:
 
     async def _drain_once(self, moved: int) -> DrainResult:
         """Moves what one call shows; `moved` entries went before. Raises as `drain`."""
-        entries = await self._journal.store.drain(self._unit, self._epoch, done_seq=self._done_seq, max=DRAIN_ENTRIES)
+        entries = await self._journal.upkeep.drain(self._unit, self._epoch, done_seq=self._done_seq, max=DRAIN_ENTRIES)
         self._done_seq = 0
         self.waiting_since_ms = entries[0].at_ms if entries else 0
         if not entries or (moved > 0 and len(entries) < DRAIN_ENTRIES):
@@ -152,7 +152,7 @@ class Outbox:
             return None
         # Until the answer tells, the oldest entry is taken to be as old as the question.
         known_ms = self.waiting_since_ms
-        self.waiting_since_ms = known_ms or journal.store.now_ms()
+        self.waiting_since_ms = known_ms or journal.upkeep.units.now_ms()
         result = await begun
         self._done_seq, self.waiting_since_ms = result.done_seq, known_ms if result.is_passed else result.since_ms
         if result.moved:

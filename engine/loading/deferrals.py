@@ -23,18 +23,17 @@ from engine.loading.slot import Pointer, Slot
 from engine.loading.wheel import Wheel
 from engine.log import Chunk, Log, Record
 from engine.rules.queue import Queue
-from engine.runtime.counters import Counters
-from engine.runtime.failpoints import reached
-from engine.runtime.signals import Signal
 from engine.window.batches.atomic_batches import CHUNK_BYTES, CHUNK_RECORDS, assemble
 from engine.window.batches.message_log import MessageLog
 from engine.window.entry import load_entry
+from runtime.counters import Counters
+from runtime.failpoints import reached
+from runtime.signals import Signal
 from schemas.records import Message, TagRecord
 from schemas.vocabulary import FAR_DELAY_MS, SLOT_MS
 from schemas.wire import UndecodableRecord, decode_message
-from state.delay_store import Brought, Deferred, Mark, Pointed, TagDeferred
+from state.deferred import Brought, Deferred, DeferredScripts, Mark, Pointed, TagDeferred
 from state.packed import HEADER_BYTES, delay_of_body, pack_body
-from state.store import Store
 
 logger = logging.getLogger(__name__)
 
@@ -60,11 +59,11 @@ class Deferrals:
     """Files pointers, and brings messages, of units that this worker owns."""
 
     def __init__(
-        self, log: Log, store: Store, catalog: Catalog, wheel: Wheel, counters: Counters, receivable: Signal[[str, int, int]]
+        self, log: Log, scripts: DeferredScripts, catalog: Catalog, wheel: Wheel, counters: Counters, receivable: Signal[[str, int, int]]
     ) -> None:
         self._log = log
         self._message_log = MessageLog(log)
-        self._store = store
+        self._scripts = scripts
         self._catalog = catalog
         self._wheel = wheel
         self._counters = counters
@@ -82,7 +81,7 @@ class Deferrals:
     async def _turn(self, loader: Loader) -> bool:
         """Whether another turn is due at once: to bring more if there is room, or to file."""
         loop, queue, more = asyncio.get_running_loop(), loader.queue, False
-        seen = await self._store.deferred(loader.unit, self._catalog.generation, queue.tag_ids, ahead_ms=AHEAD_MS)
+        seen = await self._scripts.deferred(loader.unit, self._catalog.generation, queue.tag_ids, ahead_ms=AHEAD_MS)
         if seen.pointers or any(tag.total for tag in seen.tags):
             loader.turn_at = loop.time() + TURN_S
         if not seen.pointers:
@@ -103,7 +102,7 @@ class Deferrals:
         reached("file.before_append")
         await self._wheel.append(loader.unit, pointers)
         reached("file.appended")
-        await self._store.file(loader.unit, loader.epoch, [offset for _, offset in pointers])
+        await self._scripts.file(loader.unit, loader.epoch, [offset for _, offset in pointers])
         loader.unfiled_since = None
 
     async def _bring(self, loader: Loader, queue: Queue, tag: TagRecord, state: TagDeferred, seen: Deferred) -> bool:
@@ -136,7 +135,7 @@ class Deferrals:
                 return not is_last or len(numbers) < len(state.slots)
 
     async def _bring_some(self, loader: Loader, tag: TagRecord, found: Mark, to: Mark, messages: Sequence[Pointed]) -> Brought:
-        brought = await self._store.bring(loader.unit, self._catalog.generation, loader.epoch, tag.id, found, to, messages)
+        brought = await self._scripts.bring(loader.unit, self._catalog.generation, loader.epoch, tag.id, found, to, messages)
         reached("bring.done")
         if brought.count:
             self._counters.count("brought_total", brought.count)

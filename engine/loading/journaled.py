@@ -10,10 +10,10 @@ from engine.catalog.catalog import Catalog
 from engine.errors import LogUnavailable
 from engine.loading.loader import Loader
 from engine.rules.queue import Queue
-from state.cancel import before
+from runtime.cancel import before
 from state.errors import StateError
 from state.keys import Unit
-from state.store import Store
+from state.upkeep import UpkeepScripts
 
 LOOK_S = 0.02
 
@@ -21,8 +21,10 @@ LOOK_S = 0.02
 class Journaled:
     """`owned`: the units of this worker. `note_use` has somebody own a unit."""
 
-    def __init__(self, store: Store, catalog: Catalog, owned: Mapping[Unit, Loader], note_use: Callable[[Queue, int], None]) -> None:
-        self._store = store
+    def __init__(
+        self, upkeep: UpkeepScripts, catalog: Catalog, owned: Mapping[Unit, Loader], note_use: Callable[[Queue, int], None]
+    ) -> None:
+        self._upkeep = upkeep
         self._catalog = catalog
         self._owned = owned
         self._note_use = note_use
@@ -64,7 +66,7 @@ class Journaled:
     async def _has(self, queue: Queue, unit: Unit, seq: int) -> bool:
         """Whether the journal has the entry. Raises LogUnavailable, StateError."""
         generation = self._catalog.generation
-        base, drained = await self._store.drained_seq(unit)
+        base, drained = await self._upkeep.drained_seq(unit)
         if seq <= base:
             raise LogUnavailable(f"the state of queue {queue.name!r} was lost before the journal had this: it may be forgotten")
         if drained >= seq:
@@ -85,4 +87,4 @@ class Journaled:
         0 = none waits.
         """
         since = [loader.outbox.waiting_since_ms for loader in self._owned.values() if loader.outbox.waiting_since_ms]
-        return max(0.0, (self._store.now_ms() - min(since)) / 1000) if since else 0.0
+        return max(0.0, (self._upkeep.units.now_ms() - min(since)) / 1000) if since else 0.0

@@ -12,7 +12,7 @@ from engine.loading.loader import Loader
 from engine.log import Log
 from schemas.topics import group_name
 from state.errors import StateError
-from state.store import Store
+from state.upkeep import UpkeepScripts
 
 
 class LagReporter:
@@ -20,10 +20,10 @@ class LagReporter:
     `commit`.
     """
 
-    def __init__(self, prefix: str, log: Log, store: Store, catalog: Catalog) -> None:
+    def __init__(self, prefix: str, log: Log, upkeep: UpkeepScripts, catalog: Catalog) -> None:
         self._prefix = prefix
         self._log = log
-        self._store = store
+        self._upkeep = upkeep
         self._catalog = catalog
         self._committed: dict[tuple[str, int, int], int] = {}
 
@@ -36,7 +36,7 @@ class LagReporter:
         for loader in loaders:
             queue = loader.queue
             with contextlib.suppress(StateError):
-                counts = await self._store.info(loader.unit, self._catalog.generation, queue.tag_ids)
+                counts = await self._upkeep.info(loader.unit, self._catalog.generation, queue.tag_ids)
                 for tag, count in zip(queue.tags, counts, strict=True):
                     key = (queue.incarnation, loader.partition, tag.id)
                     if self._committed.get(key) != count.floor:

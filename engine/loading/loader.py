@@ -19,14 +19,14 @@ from engine.errors import LogUnavailable
 from engine.journal.outbox import Outbox
 from engine.log import Chunk, Log
 from engine.rules.queue import Queue
-from engine.runtime.counters import Counters
-from engine.runtime.signals import Signal
 from engine.window.batches.atomic_batches import CHUNK_BYTES, CHUNK_RECORDS, assemble
 from engine.window.batches.message_log import MessageLog
 from engine.window.batches.skips import Skips
 from engine.window.batches.unfinished import Unfinished
 from engine.window.retention import Retention
 from engine.window.topic_retention import LEAST_DELAY_MS, TopicRetention
+from runtime.counters import Counters
+from runtime.signals import Signal
 from schemas.vocabulary import DEDUP_WINDOW_MS, EARLY_OFFSETS, LOG_TIME_MARGIN_MS
 from state.keys import Unit
 from state.packed import delay_of_body
@@ -131,7 +131,7 @@ class Loader:
     async def refresh_cursors(self) -> None:
         """Learns the cursors again (they move by write-through too)."""
         tags, generation = self.queue.tag_ids, self._parts.catalog.generation
-        looks = await asyncio.gather(*(self._parts.store.probe(self.unit, generation, tag) for tag in tags))
+        looks = await asyncio.gather(*(self._parts.store.leases.probe(self.unit, generation, tag) for tag in tags))
         self.cursors = {tag: look.cursor for tag, look in zip(tags, looks, strict=True)}
         self.ordered_until = looks[0].seen if looks else -1
         self.stalled = False
@@ -202,7 +202,7 @@ class Loader:
         if not early:
             return 0
         generation, entries = self._parts.catalog.generation, self._masked(tags, early)
-        return (await self._parts.store.load(self.unit, generation, tags, entries, epoch=self.epoch)).taken
+        return (await self._parts.store.leases.load(self.unit, generation, tags, entries, epoch=self.epoch)).taken
 
     async def _load_beyond(self, tags: list[int], chunk: Chunk, decided: int) -> int:
         """Loads what lies further beyond an open transaction, some of it at a look, and from the
@@ -253,7 +253,7 @@ class Loader:
         queue, known, partition = self.queue, self.cursors, self.partition
         new = [(tag.id, tag.start_offsets[partition]) for tag in queue.tags if known and tag.id not in known]
         if new and queue.record.fifo:
-            await self._parts.store.open(self.unit, self._parts.catalog.generation, new, fifo=True, again=True)
+            await self._parts.store.upkeep.open(self.unit, self._parts.catalog.generation, new, fifo=True, again=True)
 
     async def _keep_delays(self, queue: Queue, entries: list[LoadEntry]) -> None:
         """A native producer's delay may be longer than the topic keeps messages for: nobody has
@@ -308,7 +308,7 @@ class Loader:
 
     async def _load(self, tags: list[int], entries: list[LoadEntry], scan: tuple[int, int], prime: Prime | None) -> int:
         generation = self._parts.catalog.generation
-        loaded = await self._parts.store.load(self.unit, generation, tags, entries, epoch=self.epoch, scan=scan, prime=prime)
+        loaded = await self._parts.store.leases.load(self.unit, generation, tags, entries, epoch=self.epoch, scan=scan, prime=prime)
         self.ordered_until = loaded.seen
         for tag, cursor, full in zip(tags, loaded.cursors, loaded.full, strict=True):
             self.cursors[tag] = cursor

@@ -22,13 +22,12 @@ from engine.loading.loader import Loader, Loading, Rebuilding, Waiting
 from engine.loading.renewals import Renewals
 from engine.loading.troubles import Troubles
 from engine.loading.turns import Turns
-from engine.rules.contention import Activity
 from engine.rules.queue import Queue
-from engine.runtime.service import Periodic
-from engine.runtime.signals import Signal
 from engine.window.body_cache import BodyCache
-from state.background import Background
-from state.cancel import cancel_all
+from runtime.background import Background
+from runtime.cancel import cancel_all
+from runtime.service import Periodic
+from runtime.signals import Signal
 from state.errors import Fenced, StateError, StateLost
 from state.keys import Unit
 from state.replies import MAX_OPEN, Owned, Probed, Received
@@ -67,7 +66,6 @@ class UnitOwner:
         journal: Journal,
         rebuilder: Rebuilding,
         waiting: Waiting,
-        activity: Activity,
         bodies: BodyCache,
         deferrals: Deferrals,
     ) -> None:
@@ -78,9 +76,10 @@ class UnitOwner:
         self._log = parts.log
         self._journal = journal
         self._rebuilder = rebuilder
-        self._renewals = Renewals(parts.store, worker, rebuilder)
+        self._renewals = Renewals(parts.store.upkeep, worker, rebuilder)
         self._waiting = waiting
-        self._activity = activity
+        # Tells of a queue that is in use, and when (loop time).
+        self.used: Signal[[str, float]] = Signal()
         self._bodies = bodies
         self._used: dict[Unit, float] = {}
         self._drained_at: dict[Unit, float] = {}
@@ -89,9 +88,9 @@ class UnitOwner:
         self._looking: dict[str, asyncio.Task[bool]] = {}
         self._loads: dict[Unit, asyncio.Task[None]] = {}
         self._drains: dict[Unit, asyncio.Task[None]] = {}
-        self._lag = LagReporter(parts.prefix, parts.log, parts.store, parts.catalog)
+        self._lag = LagReporter(parts.prefix, parts.log, parts.store.upkeep, parts.catalog)
         self.troubles = Troubles(self.owned, parts.skips)
-        self.journaled = Journaled(self._store, self._catalog, self.owned, self.note_use)
+        self.journaled = Journaled(self._store.upkeep, self._catalog, self.owned, self.note_use)
         self._background = Background()
         self.workers_changed: Signal[[]] = Signal()
         self.turns = Turns(deferrals, self._background, self._guard)
@@ -120,13 +119,13 @@ class UnitOwner:
         with contextlib.suppress(StateError, Unavailable):
             while await loader.outbox.drain():
                 pass
-            await self._store.disown(loader.unit, loader.epoch)
+            await self._store.upkeep.disown(loader.unit, loader.epoch)
 
     def note_use(self, queue: Queue, partition: int) -> None:
         """There is traffic on a unit: somebody must own it."""
         now = asyncio.get_running_loop().time()
         self._used[queue.units[partition]] = now
-        self._activity.note_use(queue.incarnation, now)
+        self.used(queue.incarnation, now)
 
     def note_receive(self, queue: Queue, partition: int, seen: Received) -> None:
         """A receive used a unit and saw its window."""
@@ -193,7 +192,7 @@ class UnitOwner:
         already: its outbox may have something since.
         """
         with contextlib.suppress(Fenced):
-            if await loader.outbox.drain() or not await self._store.disown(loader.unit, loader.epoch):
+            if await loader.outbox.drain() or not await self._store.upkeep.disown(loader.unit, loader.epoch):
                 return
         if self._used.get(loader.unit) == used_at:
             self._forget(loader.unit)
@@ -317,7 +316,7 @@ class UnitOwner:
         """
         ends = await self._log.stable_offsets([(queue.topic, unit.partition) for unit in units])
         for waits in range(ELSEWHERE_TRIES):
-            probes = await asyncio.gather(*(self._store.probe(u, self._catalog.generation, queue.tag_ids[0]) for u in units))
+            probes = await asyncio.gather(*(self._store.leases.probe(u, self._catalog.generation, queue.tag_ids[0]) for u in units))
             looks = zip(units, probes, strict=True)
             if not any(look.bodies == 0 and look.cursor < ends.get((queue.topic, unit.partition), 0) for unit, look in looks):
                 return waits > 0
@@ -369,16 +368,16 @@ class UnitOwner:
         """
         store, bodies = self._store, self._bodies
         try:
-            workers = await store.workers()
+            workers = await store.upkeep.workers()
         except StateError:
             workers = 0  # not known
         if bodies.is_only_worker != (workers == 1):
             self.workers_changed()
         bodies.count(workers)
-        before = store.alone
-        store.note_alone(bodies.is_only_worker)
+        before = store.units.alone
+        store.units.note_alone(bodies.is_only_worker)
         if before and not bodies.is_only_worker:
-            await store.wake({unit.incarnation for unit in self._used})
+            await store.upkeep.wake({unit.incarnation for unit in self._used})
 
     def forget_queue(self, queue: Queue) -> None:
         """A queue is gone: none of its units is owned any more."""

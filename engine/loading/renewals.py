@@ -11,7 +11,7 @@ from engine.journal.outbox import LEASE_MS, REBUILD_LEASE_MS
 from engine.loading.loader import Rebuilding
 from state.keys import Unit
 from state.replies import Owned
-from state.store import Store
+from state.upkeep import UpkeepScripts
 
 RENEW_S = LEASE_MS / 3000
 
@@ -19,8 +19,8 @@ RENEW_S = LEASE_MS / 3000
 class Renewals:
     """Leases of units that this worker owns or wants. `rebuilder` holds some for longer."""
 
-    def __init__(self, store: Store, worker: str, rebuilder: Rebuilding) -> None:
-        self._store = store
+    def __init__(self, upkeep: UpkeepScripts, worker: str, rebuilder: Rebuilding) -> None:
+        self._upkeep = upkeep
         self._worker = worker
         self._rebuilder = rebuilder
         self._due_at: dict[Unit, float] = {}
@@ -43,7 +43,7 @@ class Renewals:
         for unit in ordered:
             (held if self._rebuilder.holds(unit) else others).append(unit)
         for some, lease_ms in ((others, LEASE_MS), (held, REBUILD_LEASE_MS)):
-            async for unit, owned in self._store.own_each(some, self._worker, lease_ms=lease_ms):
+            async for unit, owned in self._upkeep.own_each(some, self._worker, lease_ms=lease_ms):
                 wait_s = RENEW_S if owned.ours else min(owned.number, 1000) / 1000
                 self._due_at[unit] = asyncio.get_running_loop().time() + wait_s
                 yield unit, owned

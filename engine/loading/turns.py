@@ -8,7 +8,7 @@ from typing import Any
 
 from engine.loading.deferrals import Deferrals
 from engine.loading.loader import Loader
-from state.background import Background
+from runtime.background import Background
 from state.keys import Unit
 
 Guard = Callable[[Loader, Callable[[], Awaitable[object]]], Coroutine[Any, Any, None]]

@@ -16,10 +16,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from engine.errors import LogUnavailable
 from engine.loading.slot import Pointer, Slot
 from engine.log import Log, Record, TopicPartition, TopicSpec
-from engine.rules.limits import DAY_MS, MAX_DELAY_MS, MAX_RETENTION_MS
-from engine.runtime.counters import Counters
 from engine.settings import EngineSettings
+from runtime.counters import Counters
 from schemas.records import DelayRecord
+from schemas.records.settings import DAY_MS, MAX_DELAY_MS, MAX_RETENTION_MS
 from schemas.topics import delay_topic
 from schemas.vocabulary import SLOT_MS
 from schemas.wire import UndecodableRecord, decode, encode

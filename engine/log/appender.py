@@ -22,7 +22,7 @@ from engine.log.kafka_errors import PURGED, QUEUE_FULL, STOPPED, UNKNOWN, engine
 from engine.log.log_clock import LogClock
 from engine.log.polled_producer import Job, PolledProducer, Report
 from engine.log.shapes import MAX_RECORD_BYTES, Appended, Headers
-from state.background import Background
+from runtime.background import Background
 from state.clock.boot import boot_s
 
 _QUEUE_RECORDS = 100_000

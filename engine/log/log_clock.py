@@ -12,8 +12,8 @@ from math import ceil, floor
 
 from msgspec import Struct
 
-from engine.runtime.clock import now_ms
-from engine.runtime.signals import Signal
+from runtime.clock import now_ms
+from runtime.signals import Signal
 from state.clock.boot import boot_s
 from state.clock.service_clock import ServiceClock
 

@@ -22,7 +22,7 @@ from engine.errors import LogUnavailable
 from engine.log.kafka_errors import BROKER_GONE, MOVING, NO_LEADER, UNKNOWN, UNKNOWN_PARTITION, client_logger, engine_error, error_of, note
 from engine.log.reader import COMMITTED, READ_CONFIG
 from engine.log.shapes import TopicPartition
-from state.background import Background
+from runtime.background import Background
 
 # Times that the protocol's ListOffsets takes for the ends of a partition.
 LATEST = -1

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, KafkaError, Message, Producer
 
-from engine.log.kafka_errors import FATAL, client_logger, logger
+from engine.log.kafka_errors import FATAL, TIMED_OUT, client_logger, logger
 from engine.log.log_clock import LogClock
 from engine.log.shapes import Appended, Headers
 from state.clock.boot import boot_s
@@ -92,14 +92,21 @@ class PolledProducer:
             self.broken = True
 
     def report(self, job: Job, index: int, error: KafkaError | None, message: Message) -> None:
-        """Delivery callback, called within `poll`."""
-        if error is not None:
-            self._reports.append((job, index, error))
+        """Delivery callback, called within `poll`.
+
+        A repeat of the client's that Kafka has already, but not among the last few of this
+        producer, is stored at an offset that nobody says: its outcome is as unknown as that of a
+        record without an answer, and the loader finds it.
+        """
+        offset = message.offset()
+        if error is not None or offset is None:
+            nowhere = error or KafkaError(TIMED_OUT, "the record was stored before, and Kafka does not say where")
+            self._reports.append((job, index, nowhere))
             return
         kind, at_ms = message.timestamp()
         if kind == TIMESTAMP_LOG_APPEND_TIME:
             self._written = job.sent_s, at_ms
-        self._reports.append((job, index, Appended(message.partition() or 0, message.offset() or 0, at_ms)))
+        self._reports.append((job, index, Appended(message.partition() or 0, offset, at_ms)))
 
     def _run(self) -> None:
         while self._close_by is None or (len(self.client) > 0 and time.monotonic() < self._close_by):

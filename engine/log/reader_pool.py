@@ -17,8 +17,8 @@ from typing import Any, TypeVar
 from engine.errors import LogUnavailable
 from engine.log.reader import Reader
 from engine.log.shapes import Chunk, TopicPartition
-from state.background import Background
-from state.cancel import cancel_all
+from runtime.background import Background
+from runtime.cancel import cancel_all
 
 T = TypeVar("T")
 

@@ -16,16 +16,16 @@ import zlib
 from engine.catalog.catalog import Catalog
 from engine.errors import EngineError, Overloaded
 from engine.log import Log
+from engine.meters.meters import Cell, Key, Meters
 from engine.rules.queue import Queue
-from engine.runtime.clock import now_ms
-from engine.runtime.counters import Counters
-from engine.runtime.meters import Cell, Key, Meters
+from runtime.background import Background
+from runtime.cancel import cancel_all
+from runtime.clock import now_ms
+from runtime.counters import Counters
 from schemas.records.watching import MeterRecord
 from schemas.topics import METER_PARTITIONS, meter_topic
 from schemas.vocabulary import KEPT_MINUTES
 from schemas.wire import encode
-from state.background import Background
-from state.cancel import cancel_all
 
 logger = logging.getLogger(__name__)
 

@@ -7,10 +7,10 @@ from typing import Final
 
 from engine.errors import InvalidValue
 from engine.meters.history import History
+from engine.meters.meters import Cell
 from engine.meters.shapes import AGGREGATORS, METRICS, MetricQuery, Series
 from engine.rules.limits import check_asked
 from engine.rules.queue import Queue
-from engine.runtime.meters import Cell
 from schemas.records.watching import MeterRecord
 from schemas.topics import METER_DAYS
 from schemas.vocabulary import MINUTE_MS, OPERATIONS, Subject

@@ -10,10 +10,10 @@ from datetime import UTC, datetime, timedelta
 from engine.errors import InvalidValue
 from engine.meters.day_tables import DayTables
 from engine.meters.history import History
+from engine.meters.meters import Cell
 from engine.meters.shapes import DayStatistics, StatisticsRow
 from engine.rules.queue import Queue
-from engine.runtime.clock import now_ms
-from engine.runtime.meters import Cell
+from runtime.clock import now_ms
 from schemas.records.watching import MeterRecord
 from schemas.topics import METER_DAYS
 from schemas.vocabulary import LATE_MS, OPERATIONS

@@ -18,53 +18,32 @@ import msgspec
 
 from engine.errors import InvalidValue, NotAllowedOnQueue
 from engine.log import Log, Record
-from engine.move.mover import Mover
+from engine.move.dead_letters import DeadLetters
 from engine.rules.fifo import check_group, group_digest, partition_of_group
 from engine.rules.ids import Ids
 from engine.rules.limits import check_asked
 from engine.rules.queue import Queue
-from engine.runtime.counters import Counters
-from engine.runtime.deadline import journal_until
 from engine.shapes import ParkedGroup, ParkedPage
 from engine.window.window import MOVER_LEASE_MS, Window
+from runtime.counters import Counters
+from runtime.deadline import journal_until
 from schemas.records import TagRecord
 from schemas.vocabulary import LAST_MS
 from schemas.wire import UndecodableRecord, decode_message
+from state.deferred import DeferredScripts
 from state.replies import Dying, Parked
-from state.store import Store
 
 logger = logging.getLogger(__name__)
 
 
-class Parking:
-    """Looks at parked groups and resumes them. Any number of tasks and workers may ask at once.
+class ParkedGroups:
+    """Looks at parked groups. Any number of tasks may ask at once."""
 
-    `check_policy(queue, tag)` raises NotAllowedOnQueue where nothing can be killed,
-    `note_use(queue, partition)` has a unit owned, `wait_journaled(queue, partition, seq, until)`
-    waits.
-    """
-
-    def __init__(
-        self,
-        log: Log,
-        store: Store,
-        window: Window,
-        ids: Ids,
-        mover: Mover,
-        counters: Counters,
-        check_policy: Callable[[Queue, TagRecord], None],
-        note_use: Callable[[Queue, int], None],
-        wait_journaled: Callable[[Queue, int, int, float], Awaitable[None]],
-    ) -> None:
+    def __init__(self, log: Log, deferred: DeferredScripts, window: Window, ids: Ids) -> None:
         self._log = log
-        self._store = store
+        self._deferred = deferred
         self._window = window
         self._ids = ids
-        self._mover = mover
-        self._counters = counters
-        self._check_policy = check_policy
-        self._note_use = note_use
-        self._wait_journaled = wait_journaled
 
     async def groups(self, queue: Queue, tag: TagRecord, limit: int, next: str | None) -> ParkedPage:
         """Parked groups, partition by partition, by when the retention of their first messages
@@ -86,9 +65,9 @@ class Parking:
         return ParkedPage(found, None)
 
     async def _parked(self, queue: Queue, tag: TagRecord, partition: int, max: int, after: tuple[int, int] | None) -> list[Parked]:
-        self._note_use(queue, partition)
+        self._window.used(queue, partition)
         unit = queue.units[partition]
-        return await self._window.call(queue, lambda g: self._store.parked(unit, g, tag.id, max=max, after=after))
+        return await self._window.call(queue, lambda g: self._deferred.parked(unit, g, tag.id, max=max, after=after))
 
     async def _shown(self, queue: Queue, partition: int, parked: Sequence[Parked]) -> list[ParkedGroup]:
         """With the names of the groups, which only the records have."""
@@ -114,6 +93,30 @@ class Parking:
             for one in parked
         ]
 
+
+class Parking:
+    """Resumes parked groups. Any number of tasks and workers may ask at once.
+
+    `check_policy(queue, tag)` raises NotAllowedOnQueue where nothing can be killed,
+    `wait_journaled(queue, partition, seq, until)` waits.
+    """
+
+    def __init__(
+        self,
+        deferred: DeferredScripts,
+        window: Window,
+        dead_letters: DeadLetters,
+        counters: Counters,
+        check_policy: Callable[[Queue, TagRecord], None],
+        wait_journaled: Callable[[Queue, int, int, float], Awaitable[None]],
+    ) -> None:
+        self._deferred = deferred
+        self._window = window
+        self._dead_letters = dead_letters
+        self._counters = counters
+        self._check_policy = check_policy
+        self._wait_journaled = wait_journaled
+
     async def unpark(self, queue: Queue, tag: TagRecord, group: str, *, kill: bool) -> bool:
         """Resumes a group: its first message may be received again as if it never had been, or with
         `kill` goes to the dead-letter queue. "" = what has no group, of every partition.
@@ -130,10 +133,10 @@ class Parking:
         return any(await asyncio.gather(*(self._unpark(queue, tag, partition, group, until, kill=kill) for partition in partitions)))
 
     async def _unpark(self, queue: Queue, tag: TagRecord, partition: int, group: str, until: float, *, kill: bool) -> bool:
-        self._note_use(queue, partition)
+        self._window.used(queue, partition)
         unit, digest, move_ms = queue.units[partition], group_digest(group), MOVER_LEASE_MS if kill else 0
         found: tuple[int, Dying] | None = await self._window.call(
-            queue, lambda g: self._store.unpark(unit, g, tag.id, digest, move_ms=move_ms)
+            queue, lambda g: self._deferred.unpark(unit, g, tag.id, digest, move_ms=move_ms)
         )
         if found is None:
             return False
@@ -144,7 +147,7 @@ class Parking:
             queue.name, tag.name, partition, message.offset, group, kill,
         )  # fmt: skip
         if kill:
-            await self._mover.move_dead(queue, tag, partition, [message])
+            await self._dead_letters.move_dead(queue, tag, partition, [message])
         # Not within the call: a loss of state while waiting must not do it again, which is done.
         await self._wait_journaled(queue, partition, seq, until)
         return True

@@ -19,8 +19,8 @@ from engine.errors import LogUnavailable
 from engine.journal.outbox import Journal, journal_key
 from engine.log import Log
 from engine.rules.queue import Queue
-from engine.runtime.deadline import journal_until
 from engine.window.window import Window
+from runtime.deadline import journal_until
 from schemas.records import JournalRecord, TaskRecord
 from schemas.vocabulary import LOG_TIME_MARGIN_MS, EventKind
 from schemas.wire import UndecodableRecord, decode
@@ -92,8 +92,8 @@ class Progress:
         async def ask(generation: int) -> int:
             # An empty Redis says 0, as the first life does: this finds that it is lost. First, for
             # another worker may rebuild it between the two.
-            await self._store.states(unit, generation, tag, ())
-            base, _ = await self._store.drained_seq(unit)
+            await self._store.leases.states(unit, generation, tag, ())
+            base, _ = await self._store.upkeep.drained_seq(unit)
             return base
 
         return await self._window.call(queue, ask)
@@ -113,8 +113,8 @@ class Progress:
         LogUnavailable at `until`.
         """
         unit = queue.units[partition]
-        last = await self._window.call(queue, lambda g: self._store.last_seq(unit))
-        base, _ = await self._window.call(queue, lambda g: self._store.drained_seq(unit))
+        last = await self._window.call(queue, lambda g: self._store.upkeep.last_seq(unit))
+        base, _ = await self._window.call(queue, lambda g: self._store.upkeep.drained_seq(unit))
         if last > base:
             await self._wait_journaled(queue, partition, last, until)
 

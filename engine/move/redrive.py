@@ -19,21 +19,16 @@ from engine.catalog.catalog import Catalog, Change
 from engine.errors import EngineError, NotAllowedOnQueue, TaskEnded
 from engine.log import Log
 from engine.move.destinations import Destinations, no_task
-from engine.move.progress import Progress, place_of
 from engine.move.selection import Offsets, chosen_offsets, left_of, next_chosen
-from engine.move.task_runner import LOCK_MS, TaskRunner
+from engine.move.task_runner import TaskRunner
 from engine.rules.ids import Ids
 from engine.rules.limits import A_DEAD_LETTER_QUEUE, check_asked, check_filter
 from engine.rules.queue import Queue
-from engine.runtime import deadline
-from engine.runtime.clock import now_ms
+from runtime.background import Background
+from runtime.clock import now_ms
 from schemas.filters import Filter
 from schemas.records import TaskRecord
 from schemas.vocabulary import TaskStatus
-from state.background import Background
-from state.errors import StateError
-from state.redis.connection import Connection
-from state.redis.lock import lock
 
 logger = logging.getLogger(__name__)
 
@@ -48,24 +43,18 @@ class Tasks:
 
     def __init__(
         self,
-        prefix: str,
         log: Log,
-        connection: Connection,
         catalog: Catalog,
         ids: Ids,
         backlog: Callable[[Queue], Awaitable[int]],
         destinations: Destinations,
-        progress: Progress,
         runner: TaskRunner,
     ) -> None:
-        self._prefix = prefix
         self._log = log
-        self._connection = connection
         self._catalog = catalog
         self._ids = ids
         self._backlog = backlog
         self._destinations = destinations
-        self._progress = progress
         self._runner = runner
         self._background = Background()
         self._loop_task: asyncio.Task[None] | None = None
@@ -181,7 +170,7 @@ class Tasks:
             left = left_of(task.chosen, task.next_offsets, ended=True)
             cancelled = msgspec.structs.replace(task, status=TaskStatus.CANCELLED, modified_at_ms=now_ms(), chosen=left)
             await change.write(f"task/{id}", cancelled)
-        if not await self._count(task):
+        if not await self._runner.count(task):
             self._background.start(self._count_later(task), "count_task")
         return await self.get(id)
 
@@ -190,37 +179,9 @@ class Tasks:
         deadline = asyncio.get_running_loop().time() + COUNT_WITHIN_S
         while asyncio.get_running_loop().time() < deadline:
             await asyncio.sleep(COUNT_AGAIN_S)
-            if await self._count(task):
+            if await self._runner.count(task):
                 return
         logger.error("action=count_task task=%s outcome=given up within_s=%d", task.id, COUNT_WITHIN_S)
-
-    async def _count(self, task: TaskRecord) -> bool:
-        """Returns when nobody works on a task, which was cancelled, and all that it moved is
-        counted: who did has written that, or has died or failed, and the journal knows. False = not
-        now.
-        """
-        key, wait_s = f"task/{task.id}", LOCK_MS / 1000 + 1
-        try:
-            async with lock(self._connection, self._prefix, f"task:{task.id}", hold_ms=LOCK_MS, wait_s=wait_s, lost_s=deadline.STATE_S):
-                await self._catalog.sync()
-                queue = self._catalog.by_incarnation.get(task.source_incarnation)
-                if queue is None or not self._as_it_was(task):
-                    return True
-                beyond = sum(map(len, await self._progress.moved_beyond(queue, task)))
-                async with self._catalog.change(key) as change:
-                    current = self._as_it_was(task)
-                    if beyond and current:
-                        counted = msgspec.structs.replace(current, moved=current.moved + beyond, total=current.total + beyond)
-                        await change.write(key, counted)
-                return True
-        except (EngineError, StateError) as error:
-            logger.warning("action=cancel task=%s error=%s", task.id, error)
-            return False
-
-    def _as_it_was(self, task: TaskRecord) -> TaskRecord | None:
-        """Its record of now, if no runner has written it since."""
-        current = self._catalog.tasks.get(task.id)
-        return current if current is not None and place_of(current) == place_of(task) else None
 
     async def _loop(self) -> None:
         while True:

@@ -59,7 +59,7 @@ class Drains:
         return future
 
     def ended(self, number: int, news: Sequence[Any]) -> None:
-        """Takes in how a drain has ended, as native/src/plane/drains.rs tells it."""
+        """Takes in how a drain has ended, as native/src/plane/ended.rs tells it."""
         end, moved, done_seq, since_ms, has_more, append, text = news
         if append:
             begun_us, answered_us, at_ms = append

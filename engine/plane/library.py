@@ -4,30 +4,27 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from contextvars import ContextVar
 from time import monotonic
 from typing import Any, Final, Protocol
 
-# For how long the plane had a request in hand before it gave it to Python: its wait and its
-# deadline began then. Of the task that serves the request.
-WAITED_S: Final[ContextVar[float]] = ContextVar("waited_s", default=0.0)
-# What the plane is told; native/src/net/planes.rs has the same, and a test compares them.
-CLOCK, OPEN, ROUTE, CLOSE, WOKEN, ADMIT, SHUT, EMPTY, STOP, WATCH, LEAVE, RETELL, DRAIN, GRANT = range(14)
+# What the plane is told; native/src/net/numbers.rs has the same, and a test compares them.
+CLOCK, OPEN, ROUTE, CLOSE, WOKEN, ADMIT, SHUT, EMPTY, STOP, WATCH, LEAVE, RETELL, DRAIN, GRANT, LEARNT, JOURNALED, GRANT_DELAYS = range(17)
 # What it tells.
 GREETED, LOST, SEEN, REFRESH, RETURNED, RETURN, CLOSED, DYING, FAILED = range(9)
-SUSPECT, USED, UNLOADED, AHEAD, VISIBLE, DRAINED, LOW = range(9, 16)
+SUSPECT, USED, UNLOADED, AHEAD, VISIBLE, DRAINED, LOW, WRITTEN, LOW_DELAYS, REFUSED = range(9, 19)
 # Why a request FAILED that was begun: nobody knows what Redis has done, Kafka has not got it, or
 # may have it.
 STATE, NOT_STORED, MAY_BE_STORED = range(3)
 # How a drain has ended: it went as far as it should; another owns the unit; the journal may lack
 # what was appended last; Python is to go on.
 DONE, FENCED, NOT_APPENDED, PASSED = range(4)
-COUNTS, WAITING, RETURNING, WHYS, WAITS, ALLOWANCES = range(6)
+COUNTS, WAITING, RETURNING, WHYS, WAITS, ALLOWANCES, UNHEARD, CALLS = range(8)
 # What is RETURNING is looked for so often while somebody waits for it.
 LOOK_S: Final = 0.001
-# Numbers of verbs; native/src/requests.rs has the same.
-SEND, SEND_BATCH, RECEIVE, DELETE, DELETE_BATCH = range(1, 6)
-NATIVE_SEND, NATIVE_RECEIVE, NATIVE_ACK = range(12, 15)
+# Numbers of verbs, of all dialects; native/src/requests.rs has the same, and a test compares them.
+SEND, SEND_BATCH, RECEIVE, DELETE, DELETE_BATCH, CHANGE, CHANGE_BATCH = range(1, 8)
+NATIVE_SEND, NATIVE_RECEIVE, NATIVE_ACK, NATIVE_EXTEND, NATIVE_RELEASE = range(12, 17)
+EMQ_SEND, EMQ_SEND_BATCH, EMQ_RECEIVE, EMQ_DELETE, EMQ_DELETE_BATCH = range(21, 26)
 # Verbs that a route allows, as bits.
 MAY_SEND: Final = 1
 MAY_RECEIVE: Final = 2
@@ -35,6 +32,8 @@ MAY_ACK: Final = 4
 MAY_SEND_ATTRIBUTES: Final = 8
 # Not a verb: bytes of what is sent are counted.
 COUNTS_BYTES: Final = 16
+MAY_EXTEND: Final = 32
+MAY_RELEASE: Final = 64
 
 
 class Library(Protocol):
@@ -47,8 +46,9 @@ class Library(Protocol):
         """Tells the plane one of the things above."""
 
     def ask(self, what: int) -> list[Any]:
-        """Asks for COUNTS or WHYS since the last time, which queues are WAITING, or of which queues
-        and tags something is RETURNING.
+        """Asks for COUNTS or WHYS since the last time, which queues are WAITING, of which queues
+        and tags something is RETURNING, what became receivable UNHEARD (rows of queue, partition,
+        since when in ms), or how many CALLS of scripts were made.
         """
 
     def forget(self) -> None:

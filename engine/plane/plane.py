@@ -22,18 +22,18 @@ from engine.plane import library as lib
 from engine.plane.library import COUNTS_BYTES, MAY_SEND, MAY_SEND_ATTRIBUTES, Library, until_back
 from engine.plane.link import Link
 from engine.plane.service import PAUSE_S, service
-from engine.plane.whys import CHANGED, KEY_ENDS, OFF, VERBS, of_all, of_queue
+from engine.plane.whys import CHANGED, KEY_ENDS, OFF, VERBS, of_all, of_queue, of_settings
 from engine.receive.returns import REST_MS
 from engine.rules.queue import Queue
 from engine.rules.rights import Targets, WaitBound
-from engine.runtime.clock import now_ms
-from engine.runtime.signals import Signal
 from engine.settings import EngineSettings
 from engine.shapes import Principal
 from engine.window.window import AHEAD_S, MOVER_LEASE_MS
+from runtime.clock import now_ms
+from runtime.signals import Signal
 from schemas.filters import matches
 from schemas.records import TagRecord
-from schemas.vocabulary import Verb
+from schemas.vocabulary import FAR_DELAY_MS, Verb
 from state.redis.calls import Templates
 from state.redis.connection import Connection
 
@@ -61,10 +61,13 @@ class Opened(Struct, frozen=True):
     number: int
     queue: Queue
     tags: dict[int, TagRecord]
+    generation: int
 
 
 class Plane:
-    """The plane of this worker, or none: then each call is done at once."""
+    """The plane of this worker, or none: then each call is done at once. `visible` tells what may
+    be receivable: incarnation, partition, since when (ms).
+    """
 
     def __init__(
         self,
@@ -73,14 +76,12 @@ class Plane:
         catalog: Catalog,
         targets: Targets,
         templates: Templates,
-        name: str,
-        is_only_worker: Callable[[], bool],
+        wakes_as: Callable[[], str | None],
         kafka: Callable[[], dict[str, str]],
     ) -> None:
-        """`name`: of this worker, for wake-ups of others; `is_only_worker`: there are none."""
-        self._name = name
+        """`wakes_as`: the name of this worker in wake-ups of others, None = there are none."""
+        self._wakes_as = wakes_as
         self._kafka = kafka
-        self._is_only_worker = is_only_worker
         self._settings = settings
         self._connection = connection
         self._catalog = catalog
@@ -98,13 +99,12 @@ class Plane:
         self.link = Link(connection)
         self._waiting: frozenset[int] = frozenset()
         self._asked_at = 0.0
+        self._calls = 0
         self.started: Signal[[Library]] = Signal()
         self.stopping: Signal[[]] = Signal()
-        self.why = "the library does not serve HTTP"
-        if settings.plane == "off":
-            self.why = "LEASEWAY_PLANE=off"
-        elif settings.audit == "all":
-            self.why = "LEASEWAY_AUDIT=all: requests are written down one by one"
+        self.visible: Signal[[str, int, int]] = Signal()
+        self._refusal = of_settings(settings)
+        self.why = self._refusal or "the library does not serve HTTP"
         catalog.held.connect(self._note_held)
         catalog.changing.connect(self._note_change)
         catalog.rights_changed.connect(lambda incarnation: self.forget())
@@ -113,6 +113,10 @@ class Plane:
     def is_on(self) -> bool:
         """Whether a plane serves what is plain."""
         return self._library is not None
+
+    def may_serve(self, queue: Queue) -> bool:
+        """Whether a plane serves verbs of a queue."""
+        return self.is_on and len(of_queue(queue)) < len(VERBS)
 
     @property
     def state(self) -> str:
@@ -123,7 +127,7 @@ class Plane:
 
     def start(self, library: Library, metrics_s: Sequence[float]) -> None:
         """Has the library serve, if it can; `metrics_s`: the bounds of the metrics' times."""
-        if self._settings.plane == "off":
+        if self._refusal:
             return
         try:
             library.start_plane(service(self._settings, self._connection.options(), self._kafka(), metrics_s))
@@ -159,13 +163,15 @@ class Plane:
         *,
         some: int | None,
         most_bytes: int,
+        most_leased_ms: int,
         bounds: Sequence[WaitBound],
         counts_bytes: bool,
     ) -> dict[Verb, str]:
         """Has the plane serve requests of a lane, but those of verbs that are `refused`. Returns
         which verbs it does not serve, and why. `some`: messages of a receive that does not say,
-        None = as many as the queue lets; `most_bytes`: of all messages of a send;
-        `counts_bytes`: sends wait for what `Allowances` allow.
+        None = as many as the queue lets; `most_bytes`: of all messages of a send; `most_leased_ms`:
+        of the leases of a delivery that are extended, 0 = any; `counts_bytes`: sends wait for what
+        `Allowances` allow.
         """
         if self._library is None:
             return of_all(OFF)
@@ -185,9 +191,10 @@ class Plane:
         most = queue.record.max_receive_messages
         waits = [[whose.encode(), count] for whose, count in bounds]
         wait_ms = queue.record.receive_wait_ms
+        bounds_ms = [most_leased_ms, queue.record.delay_ms, min(queue.record.max_delay_ms, FAR_DELAY_MS - 1)]
         sizes = [queue.record.max_message_bytes, most_bytes]
-        told = [lane, number, tag.id, may, most if some is None else some, most, wait_ms, valid_ms, waits, by.id.encode(), *sizes]
-        self._library.tell(lib.ROUTE, told)
+        told = [lane, number, tag.id, may, most if some is None else some, most, wait_ms, valid_ms, waits]
+        self._library.tell(lib.ROUTE, [*told, by.id.encode(), *sizes, *bounds_ms])
         return whys
 
     def retell(self, lanes: Sequence[int]) -> None:
@@ -220,13 +227,15 @@ class Plane:
         assert self._library is not None
         number = next(self._numbers)
         tags = {tag.id: tag for tag in queue.tags}
-        alone = self._is_only_worker()
+        name = self._wakes_as()
+        alone = name is None
         mask = "".join("1" if matches(tag.filter, {}) else "0" for tag in queue.tags) if queue.mask is None else queue.mask
-        generation, name = self._catalog.generation, None if alone else self._name
+        generation = self._catalog.generation
         loads = [self._templates.load(unit, generation, queue.tag_ids, name) for unit in queue.units]
         told = [number, bytes.fromhex(queue.incarnation), [self._tag(queue, tag, alone=alone) for tag in queue.tags], queue.topic.encode()]
-        self._library.tell(lib.OPEN, [*told, mask.encode(), int(alone), secrets.randbelow(len(loads)), loads])
-        self._open[number] = Opened(number, queue, tags)
+        told += [mask.encode(), int(alone), secrets.randbelow(len(loads)), loads, int(queue.record.durable_acks)]
+        self._library.tell(lib.OPEN, told)
+        self._open[number] = Opened(number, queue, tags, generation)
         self._used[number] = monotonic()
         self._of[queue.incarnation] = number
         if self._watched[queue.incarnation]:
@@ -290,7 +299,7 @@ class Plane:
                     self._close(number)
 
     def woken(self, incarnation: str, partition: int, head_ms: int = 0) -> None:
-        """As `Pump.woken`."""
+        """As `WaitLists.woken`."""
         number = self._of.get(incarnation)
         if number is not None and self._library is not None:
             some = range(self._open[number].queue.record.partitions) if partition < 0 else (partition,)
@@ -304,15 +313,27 @@ class Plane:
             self._library.tell(lib.WATCH, [number, int(not before)])
         if not self._watched[incarnation]:
             del self._watched[incarnation]
+        if waiting > 0:
+            self._hear()  # from now on the plane tells by itself
 
     async def empty(self, incarnation: str, tag: int, pause_s: float = PAUSE_S) -> None:
         """Gives back what was leased ahead of receives, and leases nothing ahead for a while.
-        Returns when it is back, within BACK_S: who asks Redis then sees all that nobody has.
+        Returns when it is back, within BACK_S: who asks Redis then sees all that nobody has, and
+        has heard where it is.
         """
         number = self._of.get(incarnation)
         if number is not None and self._library is not None:
             self._library.tell(lib.EMPTY, [number, tag, round(pause_s * 1000)])
             await until_back(self._library, lambda returning: [number, tag] not in returning, BACK_S)
+        self._hear()
+
+    def _hear(self) -> None:
+        """Takes in what became receivable while nobody here waited for it: a receive takes what it
+        knows of partitions for true.
+        """
+        for number, partition, head_ms in self._library.ask(lib.UNHEARD) if self._library is not None else ():
+            if (opened := self.opened(number)) is not None:
+                self.visible(opened.queue.incarnation, partition, head_ms)
 
     async def show(self, incarnation: str, tag: int) -> None:
         """As `empty`, for who counts: what nobody has is shown as receivable."""
@@ -329,6 +350,11 @@ class Plane:
         for number in [number for number, used in self._used.items() if used < over]:
             self._close(number)
 
+    def tell(self, what: int, told: list[Any]) -> None:
+        """Tells the plane something, if there is one."""
+        if self._library is not None:
+            self._library.tell(what, told)
+
     def waits(self, queue: Queue) -> bool:
         """Whether somebody waits here for messages of a queue."""
         number = self._of.get(queue.incarnation)
@@ -344,6 +370,12 @@ class Plane:
             return 0, 0
         every, most = self._library.ask(lib.WAITS) or (0, 0)
         return every, most
+
+    def calls(self) -> int:
+        """Returns how many calls of scripts the plane has made."""
+        if self._library is not None:
+            self._calls = next(iter(self._library.ask(lib.CALLS)), self._calls)
+        return self._calls
 
     def rest(self, opened: Opened) -> None:
         """The plane has closed a queue by itself."""

@@ -8,15 +8,25 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from engine.journal.outbox import DRAIN_OFFSETS
-from engine.receive.waiters import LOOK_AGAIN_S, MAX_PER_CALL
-from engine.rules.limits import MAX_IN_FLIGHT, MAX_LONG_POLLS, MAX_RECEIVE_BYTES
+from engine.receive.wait_list import LOOK_AGAIN_S, MAX_PER_CALL
+from engine.rules.limits import MAX_IN_FLIGHT, MAX_RECEIVE_BYTES
 from engine.rules.placement import RUN
-from engine.send.batch import BATCH_BYTES
 from engine.send.sender import BATCH_RECORDS, WAITING_BYTES, WAITING_SENDS
 from engine.settings import EngineSettings
 from engine.window.window import AHEAD_S
+from schemas.records.settings import MAX_LONG_POLLS, TABLE
 from schemas.registry import schema_id
-from schemas.vocabulary import BOUNDS_US, DEFAULT_PRIORITY, SOURCE_QUEUE_ATTRIBUTE, TRACE_ATTRIBUTE, EntryStatus, EventKind
+from schemas.vocabulary import (
+    BOUNDS_US,
+    DEFAULT_PRIORITY,
+    SOURCE_QUEUE_ATTRIBUTE,
+    STATUS_OF,
+    TRACE_ATTRIBUTE,
+    UNCALLED,
+    EntryStatus,
+    EventKind,
+    StaleReason,
+)
 from state.redis.calls import SCRIPTS
 from state.redis.connection import RECONNECT_S
 from state.redis.scripts import read_scripts
@@ -27,6 +37,9 @@ from state.redis.wire import CONNECT_S, REPLY_S
 MOST_AHEAD: Final = 100
 LEAST_LEASE_MS: Final = 1_000
 PAUSE_S: Final = 5.0
+# Of what several sends append to Kafka at once: a broker takes a MiB, if its settings say nothing
+# else, of which each record needs some bytes for itself.
+BATCH_BYTES: Final = 1_000_000
 # Of the connection to Redis: as Python's, and what may be under way.
 CONNECT_MS: Final = round(CONNECT_S * 1000)
 REPLY_MS: Final = round(REPLY_S * 1000)
@@ -36,8 +49,12 @@ MOST_REPLY_BYTES: Final = 256_000_000
 # Messages with attributes of these names are told of by Python alone: dialects have words of their
 # own for them.
 RESERVED: Final = (TRACE_ATTRIBUTE, SOURCE_QUEUE_ATTRIBUTE)
-# What became of a handle, in the order of `Word` in native/src/plane/clients.rs.
-WORDS: Final = (EntryStatus.OK, EntryStatus.STALE, EntryStatus.LAPSED)
+# What became of a handle: the word of a script, the status and the reason in answers. The first is
+# that of success.
+WORDS: Final[tuple[tuple[str, str, str], ...]] = (
+    ("OK", EntryStatus.OK.value, ""),
+    *((reason.upper(), STATUS_OF[reason].value, reason.value) for reason in StaleReason if reason not in UNCALLED),
+)
 
 
 def service(settings: EngineSettings, redis: Any, kafka: Mapping[str, str], metrics_s: Sequence[float]) -> list[Any]:
@@ -48,11 +65,11 @@ def service(settings: EngineSettings, redis: Any, kafka: Mapping[str, str], metr
     limits = [
         MAX_PER_CALL, MAX_IN_FLIGHT, round(LOOK_AGAIN_S * 1000), round(AHEAD_S * 1000), MOST_AHEAD, round(PAUSE_S * 1000),
         LEAST_LEASE_MS, MAX_LONG_POLLS, settings.kept_bytes, MAX_RECEIVE_BYTES, BATCH_RECORDS, BATCH_BYTES, RUN,
-        settings.send_timeout_ms, WAITING_SENDS, WAITING_BYTES,
+        settings.send_timeout_ms, WAITING_SENDS, WAITING_BYTES, TABLE["retention_ms"].low,
     ]  # fmt: skip
     formats = [[_head("message"), DEFAULT_PRIORITY], [_head("journal"), [kind.value for kind in EventKind], DRAIN_OFFSETS]]
     told = [settings.secret.encode(), formats, limits, list(BOUNDS_US), [round(s * 1_000_000) for s in metrics_s]]
-    told += [[text.encode() for text in some] for some in (RESERVED, WORDS)]
+    told += [[text.encode() for text in RESERVED], [[text.encode() for text in word] for word in WORDS]]
     bounds = [CONNECT_MS, REPLY_MS, MOST_BYTES, MOST_REPLY_BYTES, list(BACK_OFF_MS)]
     return [[redis, scripts, bounds], list(kafka.items()), told]
 

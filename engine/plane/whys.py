@@ -6,29 +6,44 @@ from __future__ import annotations
 
 from typing import Final
 
-from engine.plane.library import MAY_ACK, MAY_RECEIVE, MAY_SEND
+from engine.plane.library import MAY_ACK, MAY_EXTEND, MAY_RECEIVE, MAY_RELEASE, MAY_SEND
 from engine.rules.queue import Queue
+from engine.settings import EngineSettings
 from schemas.vocabulary import Verb
 
 # What the library says, in the order of native/src/plane/whys.rs.
 OF_LIBRARY: Final = (
     "off", "verb", "head", "fields", "key", "lane", "size", "attributes", "busy", "redis", "changed",
-    "bodies", "empty", "handle", "kafka", "quota",
+    "bodies", "empty", "handle", "kafka", "quota", "slow", "delay",
 )  # fmt: skip
 # That one says that Python does not let the plane serve it: which of these it is, Python knows.
 LANE: Final = OF_LIBRARY.index("lane")
 OFF, NEW, CHANGED = "off", "new", "changed"
 REFUSED, QUOTA, KEY_ENDS, FAILED = "refused", "quota", "key_ends", "failed"
 FIFO, PRIORITY, ON_EXHAUSTED, RETENTION_FROM, PARTITIONS = "fifo", "priority", "on_exhausted", "retention_from", "partitions"
-DELAY, DURABLE_ACKS = "delay", "durable_acks"
 WHYS: Final = (
     *(why for why in OF_LIBRARY if why != "lane"),
-    *(NEW, REFUSED, KEY_ENDS, FAILED, FIFO, PRIORITY, ON_EXHAUSTED, RETENTION_FROM, PARTITIONS, DELAY, DURABLE_ACKS),
+    *(NEW, REFUSED, KEY_ENDS, FAILED, FIFO, PRIORITY, ON_EXHAUSTED, RETENTION_FROM, PARTITIONS),
 )
 # The verbs that the plane may serve, by their bits.
-VERBS: Final = {MAY_SEND: Verb.SEND, MAY_RECEIVE: Verb.RECEIVE, MAY_ACK: Verb.ACK}
+VERBS: Final = {
+    MAY_SEND: Verb.SEND,
+    MAY_RECEIVE: Verb.RECEIVE,
+    MAY_ACK: Verb.ACK,
+    MAY_EXTEND: Verb.EXTEND,
+    MAY_RELEASE: Verb.RELEASE,
+}
 # Calls of more units and tags are not kept for a queue.
 MOST_CALLS: Final = 512
+
+
+def of_settings(settings: EngineSettings) -> str:
+    """Returns why a worker with these settings has no plane, in words for /health; empty = it may
+    have one.
+    """
+    if settings.plane == "off":
+        return "LEASEWAY_PLANE=off"
+    return "LEASEWAY_AUDIT=all: requests are written down one by one" if settings.audit == "all" else ""
 
 
 def of_all(why: str) -> dict[Verb, str]:
@@ -49,4 +64,4 @@ def of_queue(queue: Queue) -> dict[Verb, str]:
     for why, has_it in features.items():
         if has_it:
             return of_all(why)
-    return {**({Verb.SEND: DELAY} if record.delay_ms else {}), **({Verb.ACK: DURABLE_ACKS} if record.durable_acks else {})}
+    return {}

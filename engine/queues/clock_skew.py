@@ -7,9 +7,9 @@ from __future__ import annotations
 import logging
 
 from engine.log import Log
-from engine.runtime.clock import now_ms
-from engine.runtime.counters import Alarms
-from engine.runtime.service import Periodic
+from runtime.clock import now_ms
+from runtime.counters import Alarms
+from runtime.service import Periodic
 from state.clock.keeper import ClockKeeper
 from state.errors import StateError
 

@@ -12,30 +12,28 @@ from engine.rules.queue import Queue
 from engine.rules.rights import Targets, as_asked
 from engine.shapes import QueueInfo, SharedQueue, TagInfo
 from engine.window.window import Window
-from schemas.records import RedrivePolicy, TagRecord
-from state.store import Store
+from schemas.records import TagRecord
+from schemas.records.settings import RedrivePolicy, effective
+from state.upkeep import UpkeepScripts
 
 
 class Info:
-    """Looks at queues and tags. `note_use(queue, partition)` has a partition loaded that lags;
-    `show(incarnation, tag)` gives back what this worker has leased and nobody has, and returns when
-    it is back.
+    """Looks at queues and tags. `show(incarnation, tag)` gives back what this worker has leased and
+    nobody has, and returns when it is back.
     """
 
     def __init__(
         self,
         log: Log,
-        store: Store,
+        upkeep: UpkeepScripts,
         targets: Targets,
         window: Window,
-        note_use: Callable[[Queue, int], None],
         show: Callable[[str, int], Awaitable[None]],
     ) -> None:
         self._log = log
-        self._store = store
+        self._upkeep = upkeep
         self._targets = targets
         self._window = window
-        self._note_use = note_use
         self._show = show
 
     async def tags(self, queue: Queue, tags: Sequence[TagRecord]) -> list[TagInfo]:
@@ -44,7 +42,7 @@ class Info:
         """
         ids = [tag.id for tag in tags]
         await asyncio.gather(*(self._show(queue.incarnation, number) for number in ids))
-        looks = asyncio.gather(*(self._window.call(queue, lambda g, u=unit: self._store.info(u, g, ids)) for unit in queue.units))  # type: ignore[misc]
+        looks = asyncio.gather(*(self._window.call(queue, lambda g, u=unit: self._upkeep.info(u, g, ids)) for unit in queue.units))  # type: ignore[misc]
         parts = [(queue.topic, p) for p in range(len(queue.units))]
         ends: dict[tuple[str, int], int] = {}
         with contextlib.suppress(LogUnavailable):
@@ -54,7 +52,7 @@ class Info:
             if any(row.cursor < ends.get((queue.topic, p), 0) for row in rows):
                 # Loaded now, also when nobody uses the queue: after a loss of Redis `stored` hides
                 # what is delayed.
-                self._note_use(queue, p)
+                self._window.used(queue, p)
         infos = []
         for index, tag in enumerate(tags):
             rows = [unit[index] for unit in units]
@@ -102,43 +100,15 @@ class Info:
 
     async def queue(self, queue: Queue) -> QueueInfo:
         """A queue with all its tags and counts. Raises Unavailable."""
-        r = queue.record
+        record = queue.record
         return QueueInfo(
-            name=r.name,
-            owner=r.owner,
-            created_at_ms=r.created_at_ms,
-            modified_at_ms=r.modified_at_ms,
-            partitions=r.partitions,
-            delay_ms=r.delay_ms,
-            lease_ms=r.lease_ms,
-            retention_ms=r.retention_ms,
-            max_message_bytes=r.max_message_bytes,
-            receive_wait_ms=r.receive_wait_ms,
-            max_receive_messages=r.max_receive_messages,
-            durable_acks=r.durable_acks,
-            fifo=r.fifo,
-            priority=r.priority,
-            one_per_group=r.one_per_group,
-            read_qps=r.read_qps,
-            write_qps=r.write_qps,
-            daily_bytes=r.daily_bytes,
-            waits=r.waits,
-            dead_letter=r.dead_letter,
-            keep_unacked=r.keep_unacked,
-            retention_from=r.retention_from,
-            max_delay_ms=r.max_delay_ms,
-            on_exhausted=r.on_exhausted,
-            max_receive_count=r.max_receive_count,
-            default_tag_name=r.default_tag_name,
-            content_dedup=r.content_dedup,
-            dedup_scope=r.dedup_scope,
-            user_attributes=r.user_attributes,
-            redrive_policy=as_asked(r.redrive_policy),
-            redrive_fault=self._fault(queue, r.redrive_policy),
+            name=record.name,
+            owner=record.owner,
+            created_at_ms=record.created_at_ms,
+            modified_at_ms=record.modified_at_ms,
+            redrive_fault=self._fault(queue, record.redrive_policy),
             source_queues=self._targets.sources(queue),
             tags=await self.tags(queue, queue.tags),
-            labels=r.labels,
-            policy=r.policy,
-            allowed_sources=r.allowed_sources,
-            purged_at_ms=r.purged_at_ms,
+            purged_at_ms=record.purged_at_ms,
+            **{**effective(record), "redrive_policy": as_asked(record.redrive_policy)},
         )

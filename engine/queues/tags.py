@@ -9,17 +9,19 @@ import msgspec
 from engine.catalog.catalog import Catalog
 from engine.errors import NotAllowedOnQueue, TagExists, TagNotFound
 from engine.log import Log
-from engine.queues.queues import Queues
+from engine.queues.policies import Policies
+from engine.queues.records import QueueRecords
 from engine.rules.limits import MAX_TAGS, check_asked, check_filter, check_name, check_range, check_settings, check_user_attributes
 from engine.rules.queue import Queue
 from engine.rules.rights import as_asked, without_tag
-from engine.runtime.clock import now_ms
-from engine.shapes import Principal, QueueSettings
+from engine.shapes import Principal
 from engine.window.window import Window
+from runtime.clock import now_ms
 from schemas.filters import Filter
-from schemas.records import RedrivePolicy, TagRecord
+from schemas.records import TagRecord
+from schemas.records.settings import QueueSettings, RedrivePolicy
 from schemas.topics import group_name
-from state.store import Store
+from state.upkeep import UpkeepScripts
 
 DEFAULT = 0  # the id of the default tag, whatever it is called
 
@@ -27,13 +29,23 @@ DEFAULT = 0  # the id of the default tag, whatever it is called
 class Tags:
     """Changes of tags; in order with all other changes of their queue."""
 
-    def __init__(self, prefix: str, log: Log, store: Store, catalog: Catalog, window: Window, queues: Queues) -> None:
+    def __init__(
+        self,
+        prefix: str,
+        log: Log,
+        upkeep: UpkeepScripts,
+        catalog: Catalog,
+        window: Window,
+        records: QueueRecords,
+        policies: Policies,
+    ) -> None:
         self._prefix = prefix
         self._log = log
-        self._store = store
+        self._upkeep = upkeep
         self._catalog = catalog
         self._window = window
-        self._queues = queues
+        self._records = records
+        self._policies = policies
 
     async def create(
         self,
@@ -57,7 +69,7 @@ class Tags:
         check_settings(QueueSettings(redrive_policy=redrive_policy))
         asked = (filter, user_attributes, read_qps)
         async with self._catalog.change(name) as change:
-            queue = self._queues.known(name)
+            queue = self._records.known(name)
             old = queue.by_name.get(tag)
             if old is not None:
                 if old.id == DEFAULT or (old.filter, old.user_attributes, old.read_qps, as_asked(old.redrive_policy)) != (
@@ -68,7 +80,7 @@ class Tags:
                 return queue, old, False
             check_range("tags", len(queue.tags), 0, MAX_TAGS)
             fifo, dead_letter = queue.record.fifo, queue.record.dead_letter
-            policy = self._queues.checked_policy(by, name, redrive_policy, fifo=fifo, dead_letter=dead_letter)
+            policy = self._policies.checked(by, name, redrive_policy, fifo=fifo, dead_letter=dead_letter)
             starts = await self._starts(queue, start_at_ms)
             record = TagRecord(queue.record.next_tag_id, tag, now_ms(), max(start_at_ms, 0), starts, *asked, policy)
             if start_at_ms < 0:
@@ -77,10 +89,12 @@ class Tags:
             # The window knows the tag before any worker can load for it.
             for partition in range(len(queue.units)):
                 await self._open(queue, partition, (record.id, starts[partition]))
-            return await self._queues.write(changed, change), record, True
+            return await self._records.write(changed, change), record, True
 
     async def _open(self, queue: Queue, partition: int, start: tuple[int, int]) -> None:
-        await self._window.call(queue, lambda g: self._store.open(queue.units[partition], g, [start], fifo=queue.record.fifo, serving=True))
+        await self._window.call(
+            queue, lambda g: self._upkeep.open(queue.units[partition], g, [start], fifo=queue.record.fifo, serving=True)
+        )
 
     async def _starts(self, queue: Queue, start_at_ms: int) -> list[int]:
         parts = [(queue.topic, p) for p in range(len(queue.units))]
@@ -98,15 +112,17 @@ class Tags:
         TagNotFound, NotAllowedOnQueue.
         """
         async with self._catalog.change(name) as change:
-            queue = self._queues.known(name)
+            queue = self._records.known(name)
             record = queue.by_name.get(tag)
             if record is None:
                 raise TagNotFound(f"queue {name!r} has no tag {tag!r}", field="tag", given=tag)
             if record.id == DEFAULT:
                 raise NotAllowedOnQueue("the default tag can't be deleted", field="tag", given=tag)
             left = [t for t in queue.tags if t.id != record.id]
-            await self._queues.write(msgspec.structs.replace(queue.record, tags=left, grants=without_tag(queue.record.grants, tag)), change)
+            await self._records.write(
+                msgspec.structs.replace(queue.record, tags=left, grants=without_tag(queue.record.grants, tag)), change
+            )
             # What a failure leaves is closed by `alarms.py`.
             for unit in queue.units:
-                await self._window.call(queue, lambda g, u=unit: self._store.close(u, record.id))  # type: ignore[misc]
+                await self._window.call(queue, lambda g, u=unit: self._upkeep.close(u, record.id))  # type: ignore[misc]
             await self._log.delete_groups([group_name(self._prefix, name, tag)])

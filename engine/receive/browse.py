@@ -7,13 +7,13 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
 from engine.errors import InvalidValue, MessageLeased, MessageNotFound
 from engine.log import Log, Record, value_bytes
-from engine.receive.pump import Refresh
+from engine.receive.completing import Refresh
 from engine.rules.fifo import sequence_number
 from engine.rules.ids import Ids
 from engine.rules.limits import MAX_BATCH, MAX_RECEIVE_BYTES, check_asked, check_filter, check_range, message_bytes
@@ -44,16 +44,13 @@ AT_ONCE = 25
 class Browse:
     """Reads of single messages and of ranges."""
 
-    def __init__(
-        self, log: Log, store: Store, targets: Targets, window: Window, ids: Ids, note_use: Callable[[Queue, int], None], refresh: Refresh
-    ) -> None:
+    def __init__(self, log: Log, store: Store, targets: Targets, window: Window, ids: Ids, refresh: Refresh) -> None:
         self._log = log
         self._messages = MessageLog(log)
         self._store = store
         self._targets = targets
         self._window = window
         self._ids = ids
-        self._note_use = note_use
         self._refresh = refresh
 
     def address(self, queue: Queue, text: str) -> tuple[int, int]:
@@ -127,7 +124,7 @@ class Browse:
         reads = await asyncio.gather(*(self._log.read_at(queue.topic, p, some, max_bytes=most) for p, some in offsets.items()))
         records = dict(zip(offsets, reads, strict=True))
         peeked, over, size = list[Peeked](), 0, 0
-        over_ms = self._store.now_ms() - self._store.keep_ms(queue.expires_ms) if queue.expires_from_send else -1
+        over_ms = self._store.units.now_ms() - self._store.units.keep_ms(queue.expires_ms) if queue.expires_from_send else -1
         for partition, one in found:
             record = records[partition].get(one.offset)
             message = _decoded(record)
@@ -147,10 +144,10 @@ class Browse:
         most = bounds.park or (bounds.dead_letter if self._targets.most_receives(queue, tag.id) else 0)
 
         async def ask(unit: Unit) -> list[Next]:
-            self._note_use(queue, unit.partition)
+            self._window.used(queue, unit.partition)
             return await self._window.call(
                 queue,
-                lambda g: self._store.peek_next(
+                lambda g: self._store.leases.peek_next(
                     unit,
                     g,
                     tag.id,
@@ -172,7 +169,7 @@ class Browse:
         0.
         """
         unit = queue.units[partition]
-        return await self._window.call(queue, lambda g: self._store.states(unit, g, tag.id, list(dues), dues))
+        return await self._window.call(queue, lambda g: self._store.leases.states(unit, g, tag.id, list(dues), dues))
 
     def _peeked(self, queue: Queue, record: Record, message: Message, state: State) -> Peeked:
         word = state.state
@@ -285,13 +282,13 @@ class Browse:
         ends = await self._log.end_offsets([(queue.topic, partition)])
         if offset >= ends.get((queue.topic, partition), 0):
             raise MessageNotFound(f"queue {queue.name!r} has no message {text[:100]!r}", field="id", given=text[:100])
-        self._note_use(queue, partition)
+        self._window.used(queue, partition)
         unit = queue.units[partition]
         record = (await self._messages.read_at(queue.topic, partition, [offset])).get(offset)
         message = _decoded(record)
         wanted = _wanted(queue, partition, offset, message) if unreceived else ""
         dues = [0] * len(queue.tags) if record is None or message is None else far_dues(queue, record.timestamp_ms, message)
-        word = await self._window.call(queue, lambda g: self._store.delete(unit, g, queue.tag_ids, offset, dues, wanted=wanted))
+        word = await self._window.call(queue, lambda g: self._store.deferred.delete(unit, g, queue.tag_ids, offset, dues, wanted=wanted))
         if word == "busy":
             raise MessageLeased(f"message {text[:100]!r} is leased; delete it with its handle", field="id", given=text[:100])
         if word == "received":

@@ -32,8 +32,8 @@ from engine.window.window import Window
 from schemas.identity import handles_of, ids_of
 from schemas.records import TagRecord
 from schemas.vocabulary import EventKind
+from state.leases import LeaseScripts
 from state.replies import Leased, Received
-from state.store import Store
 
 _NO_RECORDS: Mapping[int, Record] = {}
 
@@ -83,14 +83,14 @@ class Deliveries:
 
     def __init__(
         self,
-        store: Store,
+        scripts: LeaseScripts,
         window: Window,
         ids: Ids,
         bodies: BodySource,
         returns: Returns,
         start: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]],
     ) -> None:
-        self._store = store
+        self._scripts = scripts
         self._window = window
         self._ids = ids
         self._bodies = bodies
@@ -158,7 +158,7 @@ class Deliveries:
         part.held = {one.offset for one in received.leased if one.deadline_ms - received.now_ms < HOLD_MS}
         if part.held:
             entries = [(offset, received.nonce, HOLD_MS) for offset in part.held]
-            await self._window.call(queue, lambda g: self._store.extend(queue.units[part.partition], g, tag.id, entries))
+            await self._window.call(queue, lambda g: self._scripts.extend(queue.units[part.partition], g, tag.id, entries))
 
     async def _make(self, queue: Queue, tag: TagRecord, part: _Part, max_bytes: int) -> None:
         """Makes what can be delivered, with about `max_bytes` of bodies from Kafka at most, and
@@ -233,7 +233,7 @@ class Deliveries:
             late = {d.offset for d in part.made if d.offset in again and _due_at(queue, d) <= over_ms}
         if late:
             unit, kind, pairs = queue.units[part.partition], EventKind.EXPIRED.value, [(offset, received.nonce) for offset in late]
-            await self._window.call(queue, lambda g: self._store.settle(unit, g, tag.id, kind, pairs))
+            await self._window.call(queue, lambda g: self._scripts.settle(unit, g, tag.id, kind, pairs))
             part.ended |= late
             part.made = [d for d in part.made if d.offset not in late]
 
@@ -241,7 +241,7 @@ class Deliveries:
         """Returns since when at least (ms) a message's retention has counted that was over when it
         was leased.
         """
-        return received.now_ms - self._store.keep_ms(queue.expires_ms)
+        return received.now_ms - self._scripts.units.keep_ms(queue.expires_ms)
 
     async def _own_leases(self, queue: Queue, tag: TagRecord, part: _Part, lease_ms: int | None) -> None:
         """A message's own lease is in its record: the window leased for the queue's where it had
@@ -254,8 +254,8 @@ class Deliveries:
                 lengths[d.offset] = max(queue.record.lease_ms if own is None else own, 1)
         if lengths:
             entries = [(offset, part.received.nonce, ms) for offset, ms in lengths.items()]
-            unit, store = queue.units[part.partition], self._store
-            extended = await self._window.call(queue, lambda g: store.extend(unit, g, tag.id, entries))
+            unit, scripts = queue.units[part.partition], self._scripts
+            extended = await self._window.call(queue, lambda g: scripts.extend(unit, g, tag.id, entries))
             until = {offset: e.time_ms for offset, e in zip(lengths, extended, strict=True) if e.status == "ok"}
             part.made = [msgspec.structs.replace(d, next_visible_at_ms=until.get(d.offset, d.next_visible_at_ms)) for d in part.made]
 

@@ -12,9 +12,9 @@ import heapq
 from collections.abc import Mapping, Sequence
 
 from engine.receive.browse import Browse, page_token
+from engine.receive.completing import Completing, Refresh
 from engine.receive.poll import Leases, Poll, Poller
-from engine.receive.pump import Pump, Refresh
-from engine.receive.waiters import WaitList
+from engine.receive.wait_list import WaitList
 from engine.rules.limits import MAX_IN_FLIGHT
 from engine.rules.queue import Queue
 from engine.rules.rights import Targets
@@ -44,7 +44,7 @@ class FilteredReceives:
         window: Window,
         browse: Browse,
         poller: Poller,
-        pump: Pump,
+        completing: Completing,
         refresh: Refresh,
     ) -> None:
         self._store = store
@@ -52,12 +52,12 @@ class FilteredReceives:
         self._window = window
         self._browse = browse
         self._poller = poller
-        self._pump = pump
+        self._completing = completing
         self._refresh = refresh
 
     async def receive(self, queue: Queue, tag: TagRecord, line: WaitList, max: int, lease_ms: int | None, filter: Filter) -> list[Delivery]:
         """What is due and fits, up to `max`. Raises Unavailable, TooManyInFlight."""
-        await self._pump.empty_plane(queue.incarnation, line.tag)  # it is leased to nobody, and may fit
+        await self._completing.empty_plane(queue.incarnation, line.tag)  # it is leased to nobody, and may fit
 
         async def lease() -> Leases:
             leases = await self._lease(queue, tag, line, max, lease_ms, filter)
@@ -65,7 +65,7 @@ class FilteredReceives:
                 leases = await self._lease(queue, tag, line, max, lease_ms, filter)
             return leases
 
-        return await self._pump.now(queue, tag, line, lease, lease_ms)
+        return await self._completing.now(queue, tag, line, lease, lease_ms)
 
     async def _lease(self, queue: Queue, tag: TagRecord, line: WaitList, max: int, lease_ms: int | None, filter: Filter) -> Leases:
         leases: Leases = []
@@ -90,7 +90,7 @@ class FilteredReceives:
 
     async def _of_partition(self, queue: Queue, tag: TagRecord, partition: int, filter: Filter, max: int) -> list[Peeked]:
         unit = queue.units[partition]
-        (counts,) = await self._window.call(queue, lambda g: self._store.info(unit, g, [tag.id]))
+        (counts,) = await self._window.call(queue, lambda g: self._store.upkeep.info(unit, g, [tag.id]))
         found: list[Peeked] = []
         if counts.ready and not queue.record.fifo:
             found = await self._below_the_floor(queue, tag, partition, counts.floor, filter, max)
@@ -107,7 +107,9 @@ class FilteredReceives:
     async def _below_the_floor(self, queue: Queue, tag: TagRecord, partition: int, floor: int, filter: Filter, max: int) -> list[Peeked]:
         """What was deferred, is in the window now and fits."""
         unit = queue.units[partition]
-        passed = await self._window.call(queue, lambda g: self._store.passed(unit, g, tag.id, floor, max=MOST_PASSED, only_due=True))
+        passed = await self._window.call(
+            queue, lambda g: self._store.deferred.passed(unit, g, tag.id, floor, max=MOST_PASSED, only_due=True)
+        )
         return await self._browse.among(queue, tag, partition, passed, MessageState.READY, filter, max) if passed else []
 
     async def _pick(self, poll: Poll, offsets: Mapping[int, Sequence[int]]) -> Leases:
@@ -126,7 +128,7 @@ class FilteredReceives:
         try:
             received: Received = await self._window.call(
                 poll.queue,
-                lambda g: self._store.pick(
+                lambda g: self._store.leases.pick(
                     unit,
                     g,
                     poll.tag.id,

@@ -16,15 +16,15 @@ from typing import TypeAlias
 import msgspec
 
 from engine.errors import LogUnavailable, TooManyInFlight
-from engine.receive.waiters import FOREVER, MAX_PER_CALL, WaitList
+from engine.receive.wait_list import FOREVER, MAX_PER_CALL, WaitList
 from engine.rules.limits import MAX_IN_FLIGHT
 from engine.rules.queue import Queue
 from engine.rules.rights import Targets
-from engine.runtime.counters import Counters
 from engine.window.window import MOVER_LEASE_MS, Window
+from runtime.counters import Counters
 from schemas.records import TagRecord
+from state.leases import LeaseScripts
 from state.replies import Dying, InOrder, Probed, Received
-from state.store import Store
 
 logger = logging.getLogger(__name__)
 
@@ -62,7 +62,7 @@ class Poller:
 
     def __init__(
         self,
-        store: Store,
+        scripts: LeaseScripts,
         targets: Targets,
         window: Window,
         counters: Counters,
@@ -70,7 +70,7 @@ class Poller:
         load_soon: Callable[[Queue, int, Received | Probed], None],
         move: Move,
     ) -> None:
-        self._store = store
+        self._scripts = scripts
         self._targets = targets
         self._window = window
         self._counters = counters
@@ -252,7 +252,7 @@ class Poller:
 
     async def _probe(self, poll: Poll, partition: int, times: int) -> Probed:
         queue, tag = poll.queue, poll.tag.id
-        probed = await self._window.call(queue, lambda g: self._store.probe(queue.units[partition], g, tag, times=times))
+        probed = await self._window.call(queue, lambda g: self._scripts.probe(queue.units[partition], g, tag, times=times))
         self._load_soon(queue, partition, probed)
         return probed
 
@@ -269,7 +269,7 @@ class Poller:
         try:
             received: Received = await self._window.call(
                 queue,
-                lambda g: self._store.receive(
+                lambda g: self._scripts.receive(
                     queue.units[partition],
                     g,
                     tag.id,

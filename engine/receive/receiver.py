@@ -7,33 +7,137 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Iterator, Sequence
 from typing import Any
 
 from engine.catalog.catalog import Catalog
 from engine.errors import EngineError, NotAllowedOnQueue, NotAuthorised, Unavailable
+from engine.receive.completing import Completing, Refresh
 from engine.receive.filtered import FilteredReceives
 from engine.receive.poll import Leases, Poll, Poller, too_many
-from engine.receive.pump import Pump, Refresh
 from engine.receive.returns import Returns
-from engine.receive.waiters import Waiter, WaitList, WaitLists, late_receive
-from engine.rules.contention import Activity
+from engine.receive.wait_list import Serve, Waiter, WaitList, late_receive
+from engine.receive.wait_lists import WaitLists
 from engine.rules.ids import Ids
 from engine.rules.limits import check_asked, check_filter
 from engine.rules.queue import Queue
 from engine.rules.rights import NOBODY, Asker
-from engine.runtime import deadline
 from engine.shapes import Delivery
+from runtime import deadline
+from runtime.background import Background
 from schemas.filters import Filter
 from schemas.identity import Handle
 from schemas.records import TagRecord
-from state.background import Background
 from state.redis.wake import Wake
 
 # How often a receive with a filter looks again at what Kafka has.
 LOOK_AGAIN_S = 0.25
 # After so long a wait rights are asked in any case: keys may have an end.
 LONG_S = 1.0
+
+
+class ShortPolls:
+    """Receives that do not wait."""
+
+    def __init__(self, poller: Poller, completing: Completing, refresh: Refresh) -> None:
+        self._poller = poller
+        self._completing = completing
+        self._refresh = refresh
+
+    async def now(self, queue: Queue, tag: TagRecord, line: WaitList, count: int, lease_ms: int | None) -> list[Delivery]:
+        """What is due: in the window, else in Kafka beyond it."""
+        await self._completing.empty_plane(queue.incarnation, line.tag)  # it is leased to nobody
+
+        async def lease() -> Leases:
+            leases = await self._poller.poll(Poll(queue, tag, line, lease_ms), count, everywhere=True)
+            if not leases and (await self._completing.returns.tried(queue, tag.id) or await self._refresh(queue)):
+                leases = await self._poller.poll(Poll(queue, tag, line, lease_ms), count, everywhere=True)
+            return leases
+
+        try:
+            return await self._completing.now(queue, tag, line, lease, lease_ms)
+        except Unavailable:
+            line.forget_all()
+            raise
+
+
+class LongPolls:
+    """Receives that wait in the list of their tag."""
+
+    def __init__(self, wait_lists: WaitLists, serve: Serve, wake: Wake, returns: Returns, background: Background) -> None:
+        self._wait_lists = wait_lists
+        self._serve = serve
+        self._wake = wake
+        self._returns = returns
+        self._background = background
+
+    async def start(self) -> None:
+        await self._wake.start()
+
+    async def stop(self) -> None:
+        self._wait_lists.stop()
+        await self._wake.stop()
+
+    def forget_queue(self, queue: Queue) -> None:
+        """A queue is gone: who waits for it is told that there is nothing."""
+        self._wait_lists.drop_queue(queue.incarnation)
+        self._wake.forget(queue.incarnation)
+
+    def list_of(self, queue: Queue, tag: TagRecord) -> WaitList:
+        """Returns the wait list of a tag."""
+        return self._wait_lists.for_tag(queue, tag, self._serve)
+
+    @contextlib.contextmanager
+    def counted(self, asker: Asker) -> Iterator[None]:
+        """Counts a receive that waits in no list. Raises Overloaded, QuotaExceeded."""
+        self._wait_lists.enter(asker)
+        try:
+            yield
+        finally:
+            self._wait_lists.leave(asker)
+
+    async def wait(
+        self, queue: Queue, tag: TagRecord, line: WaitList, count: int, lease_ms: int | None, wait_s: float, asker: Asker
+    ) -> list[Delivery]:
+        """Leases up to `count` messages, or none after `wait_s`."""
+        self._wait_lists.enter(asker, queue.incarnation)
+        loop = asyncio.get_running_loop()
+        began, rights = loop.time(), self._wait_lists.rights_changes
+        served: asyncio.Future[list[Delivery]] = loop.create_future()
+        waiter = Waiter(count, lease_ms, served, asker)
+        timer = loop.call_later(wait_s, waiter.give_up)
+        try:
+            self._wake.want(queue.incarnation)
+            line.wait(waiter)
+            deliveries = await served
+            if rights != self._wait_lists.rights_changes or loop.time() - began > LONG_S:
+                self.check(queue, tag, asker, deliveries)
+            if not deliveries and line.over:
+                raise too_many(queue, line.over, waited=True)
+            return deliveries
+        except asyncio.CancelledError:
+            if served.done() and not served.cancelled() and served.exception() is None:
+                self._start(self._returns.give_back(queue, tag.id, served.result()))
+            raise
+        finally:
+            timer.cancel()
+            self._wait_lists.leave(asker, queue.incarnation)
+            served.cancel()
+            line.leave(waiter)
+
+    def check(self, queue: Queue, tag: TagRecord, asker: Asker, deliveries: list[Delivery]) -> None:
+        """Who lost the right to receive while they waited gets nothing: it is given back,
+        uncounted. Raises NotAuthorised.
+        """
+        try:
+            asker.check()
+        except NotAuthorised:
+            if deliveries:
+                self._start(self._returns.give_back(queue, tag.id, deliveries))
+            raise
+
+    def _start(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+        return self._background.start(work, getattr(work, "__qualname__", "receive"))
 
 
 class Receiver:
@@ -43,42 +147,27 @@ class Receiver:
         self,
         catalog: Catalog,
         ids: Ids,
-        wait_lists: WaitLists,
-        poller: Poller,
-        returns: Returns,
-        pump: Pump,
-        activity: Activity,
-        background: Background,
-        wake: Wake,
-        refresh: Refresh,
+        short_polls: ShortPolls,
+        long_polls: LongPolls,
         filtered: FilteredReceives,
+        returns: Returns,
+        background: Background,
     ) -> None:
         self._catalog = catalog
         self._ids = ids
-        self._wait_lists = wait_lists
-        self._poller = poller
-        self._returns = returns
-        self._pump = pump
-        self._activity = activity
-        self._background = background
-        self._wake = wake
-        self._refresh = refresh
+        self._short_polls = short_polls
+        self._long_polls = long_polls
         self._filtered = filtered
+        self._returns = returns
+        self._background = background
 
     async def start(self) -> None:
-        await self._wake.start()
+        await self._long_polls.start()
 
     async def stop(self) -> None:
         self._returns.stop()
-        self._pump.stop()
-        await self._wake.stop()
+        await self._long_polls.stop()
         await self._background.finished()
-
-    def forget_queue(self, queue: Queue) -> None:
-        """A queue is gone: who waits for it is told that there is nothing."""
-        self._activity.forget(queue.incarnation)
-        self._wait_lists.drop_queue(queue.incarnation)
-        self._wake.forget(queue.incarnation)
 
     async def receive(
         self,
@@ -104,12 +193,12 @@ class Receiver:
         record = queue.record
         count = min(max or record.max_receive_messages, record.max_receive_messages)
         wait_s = (record.receive_wait_ms if wait_ms is None else wait_ms) / 1000
-        line = self._wait_lists.for_tag(queue, tag)
+        line = self._long_polls.list_of(queue, tag)
         if filter is not None:
             return await self._receive_filtered(queue, tag, line, count, lease_ms, filter, wait_s, asker)
         if wait_s <= 0:
-            return await self._kept(queue, tag, self._now(queue, tag, line, count, lease_ms))
-        return await self._wait(queue, tag, line, count, lease_ms, wait_s, asker)
+            return await self._kept(queue, tag, self._short_polls.now(queue, tag, line, count, lease_ms))
+        return await self._long_polls.wait(queue, tag, line, count, lease_ms, wait_s, asker)
 
     async def _receive_filtered(
         self,
@@ -128,35 +217,14 @@ class Receiver:
         check_filter(filter)
         loop = asyncio.get_running_loop()
         end = loop.time() + wait_s
-        if wait_s > 0:
-            self._wait_lists.enter(asker)
-        try:
+        with self._long_polls.counted(asker) if wait_s > 0 else contextlib.nullcontext():
             while True:
                 deliveries = await self._kept(queue, tag, self._filtered.receive(queue, tag, line, count, lease_ms, filter))
                 left = end - loop.time()
-                self._check(queue, tag, asker, deliveries)
+                self._long_polls.check(queue, tag, asker, deliveries)
                 if deliveries or left <= 0 or self._returns.stopping:
                     return deliveries
                 await asyncio.sleep(min(LOOK_AGAIN_S, left))
-        finally:
-            if wait_s > 0:
-                self._wait_lists.leave(asker)
-
-    async def _now(self, queue: Queue, tag: TagRecord, line: WaitList, count: int, lease_ms: int | None) -> list[Delivery]:
-        """What is due: in the window, else in Kafka beyond it."""
-        await self._pump.empty_plane(queue.incarnation, line.tag)  # it is leased to nobody
-
-        async def lease() -> Leases:
-            leases = await self._poller.poll(Poll(queue, tag, line, lease_ms), count, everywhere=True)
-            if not leases and await self._refresh(queue):
-                leases = await self._poller.poll(Poll(queue, tag, line, lease_ms), count, everywhere=True)
-            return leases
-
-        try:
-            return await self._pump.now(queue, tag, line, lease, lease_ms)
-        except Unavailable:
-            line.forget_all()
-            raise
 
     def undelivered(self, deliveries: Sequence[Delivery]) -> None:
         """No answer carried these, of one receive: they are given back, uncounted."""
@@ -183,54 +251,6 @@ class Receiver:
     async def _return(self, queue: Queue, tag: TagRecord, task: asyncio.Task[list[Delivery]]) -> None:
         with contextlib.suppress(EngineError):
             await self._returns.give_back(queue, tag.id, await task)
-
-    async def _wait(
-        self, queue: Queue, tag: TagRecord, line: WaitList, count: int, lease_ms: int | None, wait_s: float, asker: Asker
-    ) -> list[Delivery]:
-        self._wait_lists.enter(asker, queue.incarnation)
-        loop = asyncio.get_running_loop()
-        began, rights = loop.time(), self._wait_lists.rights_changes
-        served: asyncio.Future[list[Delivery]] = loop.create_future()
-        waiter = Waiter(count, lease_ms, served, asker)
-        line.waiters.append(waiter)
-        timer = loop.call_later(wait_s, waiter.give_up)
-        try:
-            self._wake.want(queue.incarnation)
-            self._look(queue, line)
-            deliveries = await served
-            if rights != self._wait_lists.rights_changes or loop.time() - began > LONG_S:
-                self._check(queue, tag, asker, deliveries)
-            if not deliveries and line.over:
-                raise too_many(queue, line.over, waited=True)
-            return deliveries
-        except asyncio.CancelledError:
-            if served.done() and not served.cancelled() and served.exception() is None:
-                self._start(self._returns.give_back(queue, tag.id, served.result()))
-            raise
-        finally:
-            timer.cancel()
-            self._wait_lists.leave(asker, queue.incarnation)
-            served.cancel()
-            if waiter in line.waiters:
-                line.waiters.remove(waiter)
-
-    def _check(self, queue: Queue, tag: TagRecord, asker: Asker, deliveries: list[Delivery]) -> None:
-        """Who lost the right to receive while they waited gets nothing: it is given back,
-        uncounted. Raises NotAuthorised.
-        """
-        try:
-            asker.check()
-        except NotAuthorised:
-            if deliveries:
-                self._start(self._returns.give_back(queue, tag.id, deliveries))
-            raise
-
-    def _look(self, queue: Queue, line: WaitList) -> None:
-        """Somebody waits in the list: it is served now, or when something may be due."""
-        if line.rests or line.next_look() <= asyncio.get_running_loop().time():
-            self._pump.pump_soon(queue.incarnation, line)
-        elif line.timer is None and not line.pumping:
-            self._pump.set_timer(queue.incarnation, line)
 
     def _start(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
         return self._background.start(work, getattr(work, "__qualname__", "receive"))

@@ -10,17 +10,17 @@ from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, TypeAlias
 
-from engine.errors import EngineError, Unavailable
+from engine.errors import EngineError, QueueRenewed, Unavailable
 from engine.rules.ids import Ids
 from engine.rules.queue import Queue
-from engine.runtime.counters import Counters
-from engine.runtime.signals import Signal
 from engine.shapes import Delivery
 from engine.window.entry import delay_of
 from engine.window.window import Window
+from runtime.counters import Counters
+from runtime.signals import Signal
 from schemas.identity import Handle
 from state.keys import Unit
-from state.store import Store
+from state.leases import LeaseScripts
 
 logger = logging.getLogger(__name__)
 
@@ -42,19 +42,20 @@ class Returns:
 
     def __init__(
         self,
-        store: Store,
+        scripts: LeaseScripts,
         window: Window,
         ids: Ids,
         receivable: Signal[[str, int, int]],
         counters: Counters,
         start: Callable[[Coroutine[Any, Any, None]], object],
     ) -> None:
-        self._store = store
+        self._scripts = scripts
         self._window = window
         self._ids = ids
         self._receivable = receivable
         self._counters = counters
         self._start = start
+        self._tries: dict[tuple[str, int], set[asyncio.Future[Unavailable | None]]] = {}
         self._given: deque[tuple[float, Queue, int, int, Rows]] = deque(maxlen=REMEMBERED)
         self.stopping = False
 
@@ -78,10 +79,31 @@ class Returns:
 
         What it is not told in time comes again when its lease ends, and counts.
         """
-        words = await self._tell(queue, tag, partition, rows)
+        key = queue.incarnation, tag
+        tried: asyncio.Future[Unavailable | None] = asyncio.get_running_loop().create_future()
+        self._tries.setdefault(key, set()).add(tried)
+        try:
+            words = await self._tell(queue, tag, partition, rows, tried)
+        finally:
+            if not tried.done():
+                tried.set_result(None)
+            self._tries[key].discard(tried)
+            if not self._tries[key]:
+                del self._tries[key]
         if words is None:
             return
         self.returned(queue, tag, partition, [row for row, word in zip(rows, words, strict=True) if word == "ok"], words.count("stale"))
+
+    async def tried(self, queue: Queue, tag: int) -> bool:
+        """Waits until Redis has been told once of what is on its way back to a tag; whether there
+        was something. Raises Unavailable when it has refused some: that is neither receivable nor
+        with anybody.
+        """
+        tries = tuple(self._tries.get((queue.incarnation, tag), ()))
+        for tried in tries:
+            if (error := await asyncio.shield(tried)) is not None:
+                raise error
+        return bool(tries)
 
     def returned(self, queue: Queue, tag: int, partition: int, rows: Rows, late: int) -> None:
         """Takes note of deliveries that were given back, and of how many others it was too late
@@ -111,14 +133,22 @@ class Returns:
         if words is not None and "ok" in words:
             self._receivable(queue.incarnation, partition, _head(rows))
 
-    async def _tell(self, queue: Queue, tag: int, partition: int, rows: Rows) -> list[str] | None:
-        """The word of each row; None = the queue is gone, or Redis was away for too long."""
+    async def _tell(
+        self, queue: Queue, tag: int, partition: int, rows: Rows, tried: asyncio.Future[Unavailable | None] | None = None
+    ) -> list[str] | None:
+        """The word of each row; None = the queue is gone, or Redis was away for too long. `tried`
+        gets the first failure.
+        """
         loop = asyncio.get_running_loop()
-        unit, store, end, pause_s = queue.units[partition], self._store, loop.time() + GIVE_BACK_S, 0.05
+        unit, scripts, end, pause_s = queue.units[partition], self._scripts, loop.time() + GIVE_BACK_S, 0.05
         while True:
             try:
-                return await self._window.call(queue, lambda g: store.give_back(unit, g, tag, rows, rest_ms=REST_MS))
+                return await self._window.call(queue, lambda g: scripts.give_back(unit, g, tag, rows, rest_ms=REST_MS))
+            except QueueRenewed:
+                return None  # what was held in the life before is held no more
             except Unavailable as error:
+                if tried is not None and not tried.done():
+                    tried.set_result(error)
                 if self.stopping or loop.time() > end:
                     logger.warning("action=give_back queue=%s partition=%d messages=%d error=%s", queue.name, partition, len(rows), error)
                     return None

@@ -8,13 +8,13 @@ from collections.abc import AsyncIterator, Sequence
 from types import TracebackType
 
 from engine.journal.outbox import LEASE_MS, REBUILD_LEASE_MS
-from engine.runtime.failpoints import reached
-from state.background import Background
-from state.cancel import cancel_all
+from runtime.background import Background
+from runtime.cancel import cancel_all
+from runtime.failpoints import reached
 from state.errors import StateError
 from state.keys import Unit
 from state.replies import Owned
-from state.store import Store
+from state.upkeep import UpkeepScripts
 
 
 class Holding:
@@ -24,8 +24,8 @@ class Holding:
     `held` is told which they are. Whoever takes one meanwhile fences it by its epoch.
     """
 
-    def __init__(self, store: Store, worker: str, background: Background, held: set[Unit], lease_ms: int = 0) -> None:
-        self._store = store
+    def __init__(self, upkeep: UpkeepScripts, worker: str, background: Background, held: set[Unit], lease_ms: int = 0) -> None:
+        self._upkeep = upkeep
         self._worker = worker
         self._background = background
         self._held = held
@@ -46,7 +46,7 @@ class Holding:
         """Takes the leases of units that nobody has, and gives what it learned of each. Raises
         StateError.
         """
-        async for unit, owned in self._store.own_each(units, self._worker, lease_ms=self._lease_ms):
+        async for unit, owned in self._upkeep.own_each(units, self._worker, lease_ms=self._lease_ms):
             if owned.ours:
                 self.add(unit)
             reached("rebuild.taken")
@@ -64,6 +64,6 @@ class Holding:
 
     async def _renew(self, lease_ms: int) -> None:
         with contextlib.suppress(StateError):
-            async for unit, owned in self._store.own_each(list(self._units), self._worker, lease_ms=lease_ms):
+            async for unit, owned in self._upkeep.own_each(list(self._units), self._worker, lease_ms=lease_ms):
                 if not owned.ours:
                     self._units.pop(unit, None)

@@ -8,14 +8,14 @@ from collections.abc import Iterable, Mapping
 from engine.errors import Rebuilding
 from engine.journal.fold import UnitState
 from engine.journal.outbox import Journal
-from engine.journal.snapshots import FoldedJournal, Snapshots
+from engine.journal.reader import FoldedJournal, JournalReader
 from engine.rules.queue import Queue
-from engine.runtime.clock import now_ms
-from engine.runtime.failpoints import reached
+from runtime.clock import now_ms
+from runtime.failpoints import reached
 from schemas.records import JournalEntry, JournalRecord
 from schemas.vocabulary import EventKind, Reason
 from state.keys import Unit
-from state.store import Store
+from state.upkeep import UpkeepScripts
 
 # Seqs (= nonces) given out after the last drained entry are unknown: those of the next life begin
 # far above them.
@@ -47,10 +47,10 @@ class Lives:
     and from then on only what has come since.
     """
 
-    def __init__(self, journal: Journal, snapshots: Snapshots, store: Store) -> None:
+    def __init__(self, journal: Journal, reader: JournalReader, upkeep: UpkeepScripts) -> None:
         self._journal = journal
-        self._snapshots = snapshots
-        self._store = store
+        self._reader = reader
+        self._upkeep = upkeep
         self._folded: dict[int, FoldedJournal] = {}
         self._begun: dict[Unit, Life] = {}
 
@@ -65,8 +65,8 @@ class Lives:
         partitions = sorted({self._journal.partition_of(unit) for unit in queues})
         await self._read(partitions)
         older = list(older)
-        held = dict(zip(older, await asyncio.gather(*(self._store.last_seq(unit) for unit in older)), strict=True))
-        time_ms = self._store.now_ms()
+        held = dict(zip(older, await asyncio.gather(*(self._upkeep.last_seq(unit) for unit in older)), strict=True))
+        time_ms = self._upkeep.units.now_ms()
         lives: dict[Unit, Life] = {}
         for unit in queues:
             history = self._folded[self._journal.partition_of(unit)].units.setdefault(unit, UnitState())
@@ -91,9 +91,9 @@ class Lives:
     async def _read_one(self, partition: int) -> None:
         folded = self._folded.get(partition)
         if folded is None:
-            self._folded[partition] = await self._snapshots.read(partition)
+            self._folded[partition] = await self._reader.read(partition)
         else:
-            await self._snapshots.follow(partition, folded, self._note)
+            await self._reader.follow(partition, folded, self._note)
 
     def _note(self, unit: Unit, record: JournalRecord) -> None:
         if (life := self._begun.get(unit)) is not None:

@@ -18,13 +18,12 @@ from engine.recovery.rebuild import Rebuilder
 from engine.recovery.redis_lives import RedisLives
 from engine.recovery.verify import Report, Verifier
 from engine.rules.queue import Queue
-from engine.runtime.counters import Counters
-from engine.runtime.deadline import state_until
-from state.background import Background
+from runtime.background import Background
+from runtime.counters import Counters
+from runtime.deadline import state_until
 from state.clock.keeper import ClockKeeper
 from state.redis.connection import Connection
-from state.store import Store
-from state.upkeep_store import GROUP
+from state.upkeep import GROUP, UpkeepScripts
 
 REBUILD_S = 600.0
 # Until a unit serves again, nobody else may take its lease, which is renewed meanwhile.
@@ -53,29 +52,29 @@ class Attached:
 
     def __init__(self, bootstrap: str, log: Log, connection: Connection, clock: ClockKeeper, catalog: Catalog) -> None:
         self._bootstrap = bootstrap
-        self._log = log
+        self.log = log
         self._connection = connection
         self._clock = clock
-        self._catalog = catalog
+        self.catalog = catalog
 
     async def start(self) -> None:
         """Connects and reads the control topic. Raises LogUnavailable, also for a Kafka that has no
         Leaseway; NotOurs.
         """
-        patience = self._log.patience(0)  # for what is about to be ready
-        await self._log.start()
-        await patience.repeat(self._log.reach)
-        if await self._log.partition_count(self._catalog.topic) is None:
-            raise LogUnavailable(f"Kafka at {self._bootstrap} has no topic {self._catalog.topic}: it is not Leaseway's")
+        patience = self.log.patience(0)  # for what is about to be ready
+        await self.log.start()
+        await patience.repeat(self.log.reach)
+        if await self.log.partition_count(self.catalog.topic) is None:
+            raise LogUnavailable(f"Kafka at {self._bootstrap} has no topic {self.catalog.topic}: it is not Leaseway's")
         await self._connection.start()
         await self._clock.start()
-        await patience.repeat(self._catalog.start)
+        await patience.repeat(self.catalog.start)
 
     async def stop(self) -> None:
-        await self._catalog.stop()
+        await self.catalog.stop()
         await self._clock.stop()
         await self._connection.stop()
-        await self._log.stop()
+        await self.log.stop()
 
 
 class Maintenance:
@@ -85,9 +84,7 @@ class Maintenance:
         self,
         attached: Attached,
         worker: str,
-        log: Log,
-        store: Store,
-        catalog: Catalog,
+        scripts: UpkeepScripts,
         counters: Counters,
         lives: RedisLives,
         rebuilder: Rebuilder,
@@ -95,9 +92,9 @@ class Maintenance:
     ) -> None:
         self._attached = attached
         self._worker = worker
-        self._log = log
-        self._store = store
-        self._catalog = catalog
+        self._log = attached.log
+        self._scripts = scripts
+        self._catalog = attached.catalog
         self._counters = counters
         self._lives = lives
         self._rebuilder = rebuilder
@@ -140,15 +137,15 @@ class Maintenance:
         queues = self.queues(names)
         await self._lives.trust(state_until())
         units = [unit for queue in queues for unit in queue.units]
-        async with Holding(self._store, self._worker, self._background, set(), SEIZE_MS) as holding:
+        async with Holding(self._scripts, self._worker, self._background, set(), SEIZE_MS) as holding:
             for at in range(0, len(units), GROUP):
                 some = units[at : at + GROUP]
-                await asyncio.gather(*(self._store.seize(unit, self._worker, lease_ms=SEIZE_MS) for unit in some))
+                await asyncio.gather(*(self._scripts.seize(unit, self._worker, lease_ms=SEIZE_MS) for unit in some))
                 for unit in some:
                     holding.add(unit)
             await asyncio.gather(*(self._recover(queue, began + REBUILD_S) for queue in queues))
         # Ends our leases at once, so that a worker with traffic takes the units up.
-        async for _ in self._store.own_each(units, self._worker, lease_ms=1):
+        async for _ in self._scripts.own_each(units, self._worker, lease_ms=1):
             pass
         seconds = loop.time() - began
         counts = self._counters.values

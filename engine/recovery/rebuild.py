@@ -13,22 +13,20 @@ import logging
 from engine.catalog.catalog import Catalog
 from engine.errors import EngineError, Rebuilding
 from engine.journal.outbox import LEASE_MS, Journal
-from engine.journal.snapshots import Snapshots
-from engine.log import Log
+from engine.journal.reader import JournalReader
 from engine.recovery.holding import Holding
 from engine.recovery.lives import Lives
 from engine.recovery.redis_lives import RedisLives
 from engine.recovery.round import Round
 from engine.recovery.unit_writer import UnitWriter
 from engine.rules.queue import Queue
-from engine.runtime.counters import Counters
-from engine.runtime.deadline import state_until
-from engine.runtime.signals import Signal
-from state.background import Background
-from state.cancel import before
+from runtime.background import Background
+from runtime.cancel import before
+from runtime.deadline import state_until
+from runtime.signals import Signal
 from state.errors import StateError
 from state.keys import Unit
-from state.store import Store
+from state.upkeep import UpkeepScripts
 
 logger = logging.getLogger(__name__)
 
@@ -47,23 +45,21 @@ class Rebuilder:
     def __init__(
         self,
         worker: str,
-        log: Log,
         lives: RedisLives,
-        store: Store,
+        upkeep: UpkeepScripts,
         catalog: Catalog,
         journal: Journal,
-        snapshots: Snapshots,
-        counters: Counters,
-        rebuilt: Signal[[Unit]],
+        reader: JournalReader,
+        writer: UnitWriter,
     ) -> None:
         self._worker = worker
         self._redis_lives = lives
-        self._store = store
+        self._upkeep = upkeep
         self._catalog = catalog
         self._journal = journal
-        self._snapshots = snapshots
-        self._writer = UnitWriter(log, store, catalog, counters)
-        self._rebuilt = rebuilt
+        self._reader = reader
+        self._writer = writer
+        self.rebuilt: Signal[[Unit]] = Signal()
         self._held: set[Unit] = set()
         # By incarnation: when a queue is done, and which queues the next rounds are to rebuild,
         # with whether somebody waits for it.
@@ -124,17 +120,17 @@ class Rebuilder:
 
     async def _run(self) -> None:
         await asyncio.sleep(0.01)
-        lives = Lives(self._journal, self._snapshots, self._store)
+        lives = Lives(self._journal, self._reader, self._upkeep)
         while self._requested:
             queues = self._next_queues()
-            work = Round(self._store, self._catalog, self._journal, self._writer, self._rebuilt, queues)
+            work = Round(self._upkeep, self._catalog, self._journal, self._writer, self.rebuilt, queues)
             try:
-                async with Holding(self._store, self._worker, self._background, self._held) as holding:
+                async with Holding(self._upkeep, self._worker, self._background, self._held) as holding:
                     await work.run(holding, lives)
             except Exception as caught:  # the waiters must hear of it; they ask again
                 logger.warning("action=rebuild error=%s", caught)
                 await asyncio.sleep(0.2)
-                lives = Lives(self._journal, self._snapshots, self._store)
+                lives = Lives(self._journal, self._reader, self._upkeep)
                 for queue in queues:
                     self._end(queue.incarnation, Rebuilding(f"a rebuild failed: {caught}"))
             else:
@@ -180,7 +176,7 @@ class Rebuilder:
             self._end(incarnation, error)
         else:
             for unit in units:
-                self._rebuilt(unit)
+                self.rebuilt(unit)
             self._end(incarnation, None)
         finally:
             self._end(incarnation, Rebuilding("waiting for another worker's rebuild failed"))  # unless told by now
@@ -201,7 +197,7 @@ class Rebuilder:
         until = state_until()
         while asyncio.get_running_loop().time() < until:
             try:
-                owned = await self._store.own(unit, self._worker, lease_ms=LEASE_MS)
+                owned = await self._upkeep.own(unit, self._worker, lease_ms=LEASE_MS)
             except StateError:
                 owned = None
             if owned is not None and owned.generation is not None:

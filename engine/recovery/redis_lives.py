@@ -19,13 +19,13 @@ import secrets
 from engine.catalog.catalog import Catalog
 from engine.errors import EngineError, Rebuilding
 from engine.log import Log
-from engine.runtime.clock import now_ms
-from engine.runtime.counters import Alarms
-from engine.runtime.deadline import state_until
-from engine.runtime.signals import Signal
+from runtime.background import Background
+from runtime.cancel import cancel_all
+from runtime.clock import now_ms
+from runtime.counters import Alarms
+from runtime.deadline import state_until
+from runtime.signals import Signal
 from schemas.records import ClaimRecord, GenerationRecord
-from state.background import Background
-from state.cancel import cancel_all
 from state.clock.boot import boot_s
 from state.errors import StateError, StateUnavailable
 from state.redis.connection import Connection

@@ -12,11 +12,11 @@ from engine.recovery.holding import Holding
 from engine.recovery.lives import Lives
 from engine.recovery.unit_writer import UnitWriter
 from engine.rules.queue import Queue
-from engine.runtime.failpoints import reached
-from engine.runtime.signals import Signal
+from runtime.failpoints import reached
+from runtime.signals import Signal
 from state.errors import Fenced
 from state.keys import Unit
-from state.store import Store
+from state.upkeep import UpkeepScripts
 
 logger = logging.getLogger(__name__)
 
@@ -30,9 +30,15 @@ class Round:
     """
 
     def __init__(
-        self, store: Store, catalog: Catalog, journal: Journal, writer: UnitWriter, rebuilt: Signal[[Unit]], queues: Sequence[Queue]
+        self,
+        upkeep: UpkeepScripts,
+        catalog: Catalog,
+        journal: Journal,
+        writer: UnitWriter,
+        rebuilt: Signal[[Unit]],
+        queues: Sequence[Queue],
     ) -> None:
-        self._store = store
+        self._upkeep = upkeep
         self._catalog = catalog
         self._journal = journal
         self._writer = writer
@@ -74,7 +80,7 @@ class Round:
         """
         queue = self._queues[unit]
         starts = [(tag.id, tag.start_offsets[unit.partition]) for tag in queue.tags]
-        await self._store.open(unit, self._catalog.generation, starts, fifo=queue.record.fifo, serving=True)
+        await self._upkeep.open(unit, self._catalog.generation, starts, fifo=queue.record.fifo, serving=True)
 
     async def _restore(self, lives: Lives) -> None:
         """Makes owned units serve: what has every entry as it is, the rest from the journal."""

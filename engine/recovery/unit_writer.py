@@ -11,10 +11,10 @@ from engine.log import Log, Record
 from engine.recovery.lives import Life
 from engine.rules.fifo import group_digest
 from engine.rules.queue import Queue
-from engine.runtime.counters import Counters
-from engine.runtime.failpoints import reached
+from runtime.counters import Counters
+from runtime.failpoints import reached
 from schemas.wire import UndecodableRecord, decode_message
-from state.delay_store import Mark
+from state.deferred import Mark
 from state.keys import Unit
 from state.store import Store
 
@@ -44,14 +44,14 @@ class UnitWriter:
 
     async def _open(self, queue: Queue, unit: Unit, epoch: int, seq: int, starts: list[tuple[int, int]]) -> None:
         """Cursors that the unit has stay as they are."""
-        await self._store.open(unit, self._catalog.generation, starts, fifo=queue.record.fifo, epoch=epoch, seq=seq)
+        await self._store.upkeep.open(unit, self._catalog.generation, starts, fifo=queue.record.fifo, epoch=epoch, seq=seq)
 
     async def _restore(self, queue: Queue, unit: Unit, epoch: int, life: Life) -> None:
         store, history = self._store, life.history
-        await store.clear(unit, epoch, queue.tag_ids)
+        await store.upkeep.clear(unit, epoch, queue.tag_ids)
         moves = history.newest_moves()
         for at in range(0, len(moves), SLICE):
-            await store.recall(unit, epoch, moves[at : at + SLICE])
+            await store.upkeep.recall(unit, epoch, moves[at : at + SLICE])
         starts = []
         for tag in queue.tags:
             known = history.tag(tag.id)
@@ -65,7 +65,9 @@ class UnitWriter:
                 slices = [slice(n, n + SLICE) for n in range(at, at + SLICE * SIDE_BY_SIDE, SLICE)]
                 await asyncio.gather(
                     *(
-                        store.restore(unit, epoch, tag.id, cursor=floor, settled=settled[part], deliveries=deliveries[part], groups=groups)
+                        store.upkeep.restore(
+                            unit, epoch, tag.id, cursor=floor, settled=settled[part], deliveries=deliveries[part], groups=groups
+                        )
                         for part in slices
                         if part.start == 0 or settled[part] or deliveries[part]
                     )
@@ -81,7 +83,7 @@ class UnitWriter:
         mark, bound = Mark(*known.mark), max(start, known.bound)
         excepted = sorted(known.excepted)
         for at in range(0, max(len(excepted), 1), SLICE):
-            await self._store.redefer(
+            await self._store.deferred.redefer(
                 unit, epoch, tag, mark=mark, bound=bound, slots={} if at else known.slots, excepted=excepted[at : at + SLICE]
             )
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from engine.catalog.catalog import Catalog
 from engine.journal.fold import TagState, UnitState
 from engine.journal.outbox import LEASE_MS, Journal, Outbox
-from engine.journal.snapshots import FoldedJournal, Snapshots
+from engine.journal.reader import FoldedJournal, JournalReader
 from engine.log import Chunk, Log, Record
 from engine.recovery.compare import NOT_OPEN, NOT_SETTLED, Difference, Findings, compare
 from engine.rules.queue import Queue
@@ -33,7 +33,7 @@ from schemas.wire import AnyRecord, UndecodableRecord, decode_message
 from state.errors import StateLost
 from state.keys import Unit
 from state.replies import Dump
-from state.store import Store
+from state.upkeep import UpkeepScripts
 
 # An owner drains every 0.15 s (0.5 s when quiet); later than this there is none, or it is stuck.
 OWNER_S = 1.5
@@ -76,14 +76,14 @@ class Verifier:
     nobody owns.
     """
 
-    def __init__(self, worker: str, log: Log, store: Store, catalog: Catalog, journal: Journal, snapshots: Snapshots) -> None:
+    def __init__(self, worker: str, log: Log, upkeep: UpkeepScripts, catalog: Catalog, journal: Journal, reader: JournalReader) -> None:
         self._worker = worker
         self._log = log
         self._messages = MessageLog(log)
-        self._store = store
+        self._upkeep = upkeep
         self._catalog = catalog
         self._journal = journal
-        self._snapshots = snapshots
+        self._reader = reader
 
     async def run(self, queues: Sequence[Queue]) -> Report:
         """Compares all units of `queues`. Raises LogUnavailable, StateUnavailable."""
@@ -91,7 +91,7 @@ class Verifier:
         partitions = sorted({self._journal.partition_of(unit) for queue in queues for unit in queue.units})
         # The journal first: what is folded before the cut is never beyond it.
 
-        folded = {partition: await self._snapshots.read(partition) for partition in partitions}
+        folded = {partition: await self._reader.read(partition) for partition in partitions}
         cuts = [cut for queue in queues for cut in await self._cut(queue, report)]
         histories = await self._catch_up(folded, {cut.unit: cut for cut in cuts}, report)
         for cut in cuts:
@@ -106,7 +106,7 @@ class Verifier:
         dumps: dict[int, Dump] = {}
         for partition, unit in enumerate(queue.units):
             try:
-                dumps[partition] = await self._store.dump(unit, self._catalog.generation, queue.tag_ids)
+                dumps[partition] = await self._upkeep.dump(unit, self._catalog.generation, queue.tag_ids)
             except StateLost:
                 await self._catalog.sync()
                 if queue.incarnation in self._catalog.by_incarnation:
@@ -134,7 +134,7 @@ class Verifier:
         offsets = {partition: fold.offset for partition, fold in folded.items()}
         while True:
             for partition, offset in offsets.items():
-                offsets[partition] = await self._snapshots.scan(self._catalog.journal_topic, partition, offset, apply)
+                offsets[partition] = await self._reader.scan(self._catalog.journal_topic, partition, offset, apply)
             behind = [unit for unit, cut in cuts.items() if history(unit).last_seq < cut.dump.waiting]
             if not behind or loop.time() - began > PATIENCE_S:
                 break
@@ -151,10 +151,10 @@ class Verifier:
 
     async def _drain(self, cut: Cut) -> None:
         """Drains a unit that nobody owns."""
-        owned = await self._store.own(cut.unit, self._worker, lease_ms=LEASE_MS)
+        owned = await self._upkeep.own(cut.unit, self._worker, lease_ms=LEASE_MS)
         if owned.ours:
             await Outbox(self._journal, cut.queue.name, cut.unit, owned.number).drain()
-            await self._store.own(cut.unit, self._worker, lease_ms=1)
+            await self._upkeep.own(cut.unit, self._worker, lease_ms=1)
 
     async def _compare(self, cut: Cut, history: UnitState, report: Report) -> None:
         queue = self._catalog.by_incarnation.get(cut.queue.incarnation)
@@ -223,7 +223,7 @@ class Verifier:
         """
         if due_ms == sent_ms:
             return at_ms <= sent_ms
-        return abs(at_ms - due_ms) <= abs(self._store.early_ms) + SKEW_MS
+        return abs(at_ms - due_ms) <= abs(self._upkeep.units.early_ms) + SKEW_MS
 
     async def _is_torn(self, cut: Cut, offset: int) -> bool:
         """Whether the record is of an atomic batch that is not shown: judged as the loader does,

@@ -18,12 +18,10 @@ from collections.abc import Sequence
 import msgspec
 
 from engine.errors import InvalidValue
-from engine.rules.queue import BLOCK, DEAD_LETTER, PARK
-from engine.shapes import QueueSettings, SendEntry
+from engine.shapes import SendEntry
 from schemas.records import Message, QueueRecord
+from schemas.records.settings import DEAD_LETTER, PARK, TABLE, QueueSettings, named
 
-SCOPES = ("queue", "group")
-CHOICES = (BLOCK, DEAD_LETTER, PARK)
 KINDS = ("standard", "FIFO")  # by whether a queue is FIFO
 FIRST_SEQUENCE_NUMBER = 10**19
 # The group of a message that was sent without one begins so, in a queue that delivers one message
@@ -61,16 +59,10 @@ def sequence_number(offset: int) -> str:
 
 
 def check_fifo_settings(settings: QueueSettings, fifo: bool) -> None:
-    """Raises InvalidValue for a word that is none, or a FIFO setting of a queue that is not
-    FIFO.
-    """
-    for field in ("content_dedup", "dedup_scope", "one_per_group", "on_exhausted", "max_receive_count"):
-        if getattr(settings, field) is not None and not fifo:
-            raise InvalidValue(f"{field} is for FIFO queues only", field=field, limit="a FIFO queue", given=getattr(settings, field))
-    for field, words in (("dedup_scope", SCOPES), ("on_exhausted", CHOICES)):
-        given = getattr(settings, field)
-        if given not in (None, *words):
-            raise InvalidValue(f"{field} must be {' or '.join(words)}, given {given!r}", field=field, limit=list(words), given=given)
+    """Raises InvalidValue for a FIFO setting of a queue that is not FIFO."""
+    for field, given in named(settings).items():
+        if TABLE[field].fifo and not fifo:
+            raise InvalidValue(f"{field} is for FIFO queues only", field=field, limit="a FIFO queue", given=given)
 
 
 def with_exhausted(record: QueueRecord, settings: QueueSettings) -> QueueRecord:

@@ -12,18 +12,28 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from engine.errors import DelayTooLong, InvalidValue, MessageTooLarge
-from engine.shapes import NewTag, QueueSettings, SendEntry
+from engine.shapes import NewTag, SendEntry
 from schemas.filters import Filter
 from schemas.records import Attribute, Message, QueueRecord
-from schemas.vocabulary import DEFAULT_TAG, PRIORITIES, SOURCE_QUEUE_ATTRIBUTE, TRACE_ATTRIBUTE, RetentionFrom
+from schemas.records.settings import (
+    DAY_MS,
+    MAX_DAILY_BYTES,
+    MAX_DELAY_MS,
+    MAX_LABELS,
+    MAX_LEASE_MS,
+    MAX_LONG_POLLS,
+    MAX_MESSAGE_BYTES,
+    MAX_POLICY_BYTES,
+    MAX_QPS,
+    MAX_RECEIVE_COUNT,
+    MAX_USER_ATTRIBUTES,
+    MAX_WAIT_MS,
+    TABLE,
+    QueueSettings,
+    named,
+)
+from schemas.vocabulary import DEFAULT_TAG, PRIORITIES, SOURCE_QUEUE_ATTRIBUTE, TRACE_ATTRIBUTE
 
-DAY_MS = 86_400_000
-MAX_DELAY_MS = 30 * DAY_MS
-MAX_RETENTION_MS = 14 * DAY_MS
-MAX_LEASE_MS = 12 * 3_600_000
-MAX_WAIT_MS = 60_000
-# Of one worker; 10,000 of them were seen to cost what benchmarks/README.md says.
-MAX_LONG_POLLS = 20_000
 # Messages that may be leased of a queue under a tag at once, about: partitions and workers count
 # for themselves.
 MAX_IN_FLIGHT = 120_000
@@ -31,44 +41,20 @@ MAX_IN_FLIGHT = 120_000
 # ready too: the rest is for that.
 MAX_DELAYED = 150_000
 MAX_BATCH = 100
-# A body of RocketMQ may have 4 MB, and its properties 16 KiB; Kafka takes records of 4 MiB.
-MAX_MESSAGE_BYTES = 4_000_000 + 16 * 1024
 MAX_BATCH_BYTES = MAX_MESSAGE_BYTES
 # Bytes of messages in one answer, of which the first may have any size. As much as 100 messages
 # have under the default limit of a queue.
 MAX_RECEIVE_BYTES = 26_214_400
 MAX_TAGS = 20
-MAX_RECEIVE_COUNT = 1000
 MAX_ATTRIBUTES = 100
 UNCOUNTED_BYTES = 4_096  # of a trace header
-MAX_LABELS = 50
-MAX_POLICY_BYTES = 8192
-MAX_GRANTS = 20
 MAX_LEVELS = 100
-MAX_QPS = 100_000
-MAX_DAILY_BYTES = 10**15
 MAX_QUEUES = 1_000_000
 MAX_CONTACT = 200
 MAX_URL = 500
-MAX_SOURCES = 10
 RESERVED_ATTRIBUTE = SOURCE_QUEUE_ATTRIBUTE
 A_DEAD_LETTER_QUEUE = "a dead-letter queue"  # what the source of a task must be
 
-RANGES: dict[str, tuple[int, int]] = {
-    "partitions": (1, 64),
-    "delay_ms": (0, MAX_DELAY_MS),
-    "max_delay_ms": (0, MAX_DELAY_MS),
-    "lease_ms": (0, MAX_LEASE_MS),
-    "retention_ms": (60_000, MAX_RETENTION_MS),
-    "max_message_bytes": (1, MAX_MESSAGE_BYTES),
-    "receive_wait_ms": (0, MAX_WAIT_MS),
-    "max_receive_messages": (1, 100),
-    "max_receive_count": (1, MAX_RECEIVE_COUNT),
-    "read_qps": (0, MAX_QPS),
-    "write_qps": (0, MAX_QPS),
-    "daily_bytes": (0, MAX_DAILY_BYTES),
-    "waits": (0, MAX_LONG_POLLS),
-}
 # What a request names beside settings. `limit` is of a page, `ids` and the others below count what
 # may be in a list.
 ASKED: dict[str, tuple[int, int]] = {
@@ -97,22 +83,12 @@ ASKED: dict[str, tuple[int, int]] = {
     "handles": (1, MAX_BATCH),
     "ids": (1, 10_000),  # of one task: its record is written once a second and read by every worker
     "filter.conditions": (1, 20),
-    "user_attributes": (0, 50),
+    "user_attributes": (0, MAX_USER_ATTRIBUTES),
     "grace_ms": (0, 7 * DAY_MS),
     "expires_at_ms": (0, 2**53),
 }
-DEFAULTS: dict[str, int] = {
-    "delay_ms": 0,
-    "max_delay_ms": MAX_DELAY_MS,
-    "lease_ms": 30_000,
-    "retention_ms": 4 * DAY_MS,
-    "max_message_bytes": 262_144,
-    "receive_wait_ms": 0,
-    "max_receive_messages": 100,
-}
-
 # Names of queues have room for what tells apart queues of SQS with one name
-# (facade/sqs/queues/names.py); Kafka takes topics of 249 characters.
+# (facade/dialects/sqs/queues/names.py); Kafka takes topics of 249 characters.
 MAX_NAME = 80
 MAX_QUEUE_NAME = 150
 _QUEUE_FIELDS = ("name", "target", "dead_letter_queue", "destination")
@@ -161,22 +137,22 @@ def check_new_queue_name(field: str, given: str) -> None:
 
 
 def check_settings(settings: QueueSettings) -> None:
-    """Every value named must be in its range."""
-    for field, (low, high) in RANGES.items():
-        check_range(field, getattr(settings, field), low, high)
+    """Every value named must be in its range, or one of the words that there are."""
+    for name, given in named(settings).items():
+        setting = TABLE[name]
+        if isinstance(given, int) and setting.high:
+            check_range(name, given, setting.low, setting.high)
+        elif isinstance(given, list):
+            check_range(name, len(given), setting.low, setting.high)
+        elif setting.choices and given not in setting.choices:
+            words = list(setting.choices)
+            raise InvalidValue(f"{name} must be {' or '.join(words)}, given {given[:100]!r}", field=name, limit=words, given=given[:100])
     if settings.redrive_policy is not None:
         check_asked("max_receive_count", settings.redrive_policy.max_receive_count)
         check_name("dead_letter_queue", settings.redrive_policy.dead_letter_queue)
-    if (start := settings.retention_from) is not None and start not in [*RetentionFrom]:
-        words = [*map(str, RetentionFrom)]
-        raise InvalidValue(
-            f"retention_from must be {' or '.join(words)}, given {start[:100]!r}", field="retention_from", limit=words, given=start[:100]
-        )
     check_user_attributes(settings.user_attributes or {})
     check_labels(settings.labels or {})
     check_range("policy", len((settings.policy or "").encode()), 0, MAX_POLICY_BYTES)
-    check_range("grants", len(settings.grants or ()), 0, MAX_GRANTS)
-    check_range("allowed_sources", len(settings.allowed_sources or ()), 0, MAX_SOURCES)
 
 
 def check_user_attributes(given: Mapping[str, str]) -> None:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
-from typing import Any
 
 from engine.errors import InvalidValue
-from engine.rules.limits import DEFAULTS
-from engine.shapes import ANY, NewTag, QueueSettings
+from engine.shapes import NewTag
 from schemas.records import QueueRecord, TagRecord
-from schemas.vocabulary import DEFAULT_TAG, PRIORITIES, RetentionFrom
+from schemas.records.settings import QueueSettings, named
+from schemas.vocabulary import DEFAULT_TAG, PRIORITIES
 
 
 def check_priority_settings(settings: QueueSettings) -> None:
@@ -44,37 +43,13 @@ def new_record(name: str, owner: str, settings: QueueSettings, default_partition
         TagRecord(number, tag.name, at_ms, 0, [0] * partitions, tag.filter, tag.user_attributes, tag.read_qps)
         for number, tag in enumerate(tags, 1)
     ]
-    values: dict[str, Any] = {f: DEFAULTS[f] if getattr(settings, f) is None else getattr(settings, f) for f in DEFAULTS}
     return QueueRecord(
         name=name,
         incarnation=secrets.token_hex(6),
         owner=owner,
         created_at_ms=at_ms,
         modified_at_ms=at_ms,
-        partitions=partitions,
         tags=[TagRecord(0, DEFAULT_TAG, at_ms, 0, [0] * partitions), *more],
         next_tag_id=len(more) + 1,
-        redrive_policy=settings.redrive_policy,
-        user_attributes=settings.user_attributes or {},
-        durable_acks=bool(settings.durable_acks),
-        fifo=bool(settings.fifo),
-        content_dedup=bool(settings.content_dedup),
-        dedup_scope=settings.dedup_scope or "queue",
-        priority=bool(settings.priority),
-        one_per_group=bool(settings.one_per_group),
-        on_exhausted=settings.on_exhausted or "",
-        max_receive_count=settings.max_receive_count or 0,
-        read_qps=settings.read_qps or 0,
-        write_qps=settings.write_qps or 0,
-        daily_bytes=settings.daily_bytes or 0,
-        waits=settings.waits or 0,
-        dead_letter=bool(settings.dead_letter),
-        keep_unacked=bool(settings.keep_unacked),
-        retention_from=settings.retention_from or RetentionFrom.DUE,
-        default_tag_name=settings.default_tag_name or "",
-        labels=settings.labels or {},
-        policy=settings.policy or "",
-        grants=settings.grants or [],
-        allowed_sources=[ANY] if settings.allowed_sources is None else settings.allowed_sources,
-        **values,
+        **{**named(settings), "partitions": partitions},
     )

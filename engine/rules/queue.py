@@ -10,7 +10,8 @@ from typing import Final, NamedTuple
 
 from engine.errors import TagNotFound
 from schemas.accounts import account_of
-from schemas.records import QueueRecord, RedrivePolicy, TagRecord
+from schemas.records import QueueRecord, TagRecord
+from schemas.records.settings import BLOCK, PARK, RedrivePolicy
 from schemas.topics import queue_topic
 from schemas.vocabulary import DEFAULT_TAG, RetentionFrom
 from state.keys import Unit
@@ -19,10 +20,6 @@ from state.keys import Unit
 NEVER_MS: Final = 2**52
 # More often than any message is received: a redrive policy is there, and nothing dies by its count.
 NEVER_COUNT: Final = 2**32
-# What may become of a message of a FIFO queue that was received too often.
-BLOCK: Final = "block"
-DEAD_LETTER: Final = "dead_letter"
-PARK: Final = "park"
 
 
 class Bounds(NamedTuple):

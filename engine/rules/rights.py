@@ -29,12 +29,13 @@ import msgspec
 
 from engine.errors import KeyNotFound, NotAuthorised, QueueNotFound
 from engine.rules.queue import Queue
-from engine.runtime.asked import note
-from engine.runtime.clock import now_ms
 from engine.settings import EngineSettings
-from engine.shapes import ANY, Principal
+from engine.shapes import Principal
+from runtime.asked import note
+from runtime.clock import now_ms
 from schemas.accounts import DEFAULT_ACCOUNT, account_of, full
-from schemas.records import Grant, KeyRecord, QueueRecord, RedrivePolicy
+from schemas.records import KeyRecord, QueueRecord
+from schemas.records.settings import ANY, Grant, RedrivePolicy
 from schemas.vocabulary import DEFAULT_TAG, NO_INCARNATION, Level, PolicyFault, Role, Verb
 
 _SEND: Final = frozenset((Verb.SEND,))

@@ -13,41 +13,35 @@ from engine.log import Log
 from engine.rules.fifo import group_digest
 from engine.rules.limits import check_deliver_at
 from engine.rules.queue import Queue
-from engine.runtime.deadline import journal_until
 from engine.window.delays import Delays
 from engine.window.entry import delay_of, far_dues
-from engine.window.topic_retention import TopicRetention
 from engine.window.window import Window
+from runtime.cancel import before
+from runtime.deadline import journal_until
 from schemas.records import Message
 from schemas.wire import UndecodableRecord, decode_message
-from state.cancel import before
-from state.store import Store
+from state.deferred import DeferredScripts
 
 
 class Schedule:
     """Changes of delayed messages. `address(queue, text)` finds a message by its id,
-    `note_use(queue, partition)` has its unit owned, `wait_journaled(queue, partition, seq, until)`
-    waits.
+    `wait_journaled(queue, partition, seq, until)` waits.
     """
 
     def __init__(
         self,
         log: Log,
-        store: Store,
+        deferred: DeferredScripts,
         window: Window,
         delays: Delays,
-        topic_retention: TopicRetention,
         address: Callable[[Queue, str], tuple[int, int]],
-        note_use: Callable[[Queue, int], None],
         wait_journaled: Callable[[Queue, int, int, float], Awaitable[None]],
     ) -> None:
         self._log = log
-        self._store = store
+        self._deferred = deferred
         self._window = window
         self._delays = delays
-        self._topic_retention = topic_retention
         self._address = address
-        self._note_use = note_use
         self._wait_journaled = wait_journaled
 
     async def cancel(self, queue: Queue, text: str) -> None:
@@ -58,7 +52,7 @@ class Schedule:
         partition, offset, sent_at_ms, message = await before(until, self._read(queue, text), _not_read)
         unit, dues = queue.units[partition], far_dues(queue, sent_at_ms, message)
         due_ms = sent_at_ms + delay_of(queue, message)
-        word, seq = await self._window.call(queue, lambda g: self._store.cancel(unit, g, queue.tag_ids, offset, due_ms, dues))
+        word, seq = await self._window.call(queue, lambda g: self._deferred.cancel(unit, g, queue.tag_ids, offset, due_ms, dues))
         await self._judge(queue, partition, text, word, seq, until)
 
     async def reschedule(self, queue: Queue, text: str, deliver_at_ms: int) -> None:
@@ -74,23 +68,19 @@ class Schedule:
         check_deliver_at(queue.record, deliver_at_ms, self._log.clock.latest_ms())
         partition, offset, sent_at_ms, message = await before(until, self._read(queue, text), _not_read)
         if deliver_at_ms > now:
-            await before(until, self._make_room(queue, deliver_at_ms - sent_at_ms), _not_read)
+            await before(until, self._delays.make_room_for(queue, deliver_at_ms - sent_at_ms), _not_read)
         unit, dues = queue.units[partition], far_dues(queue, sent_at_ms, message)
         due_ms, group = sent_at_ms + delay_of(queue, message), group_digest(message.group) if message.group else b""
         word, seq = await self._window.call(
             queue,
-            lambda g: self._store.reschedule(unit, g, queue.tag_ids, offset, due_ms, dues, time_ms=deliver_at_ms, group=group),
+            lambda g: self._deferred.reschedule(unit, g, queue.tag_ids, offset, due_ms, dues, time_ms=deliver_at_ms, group=group),
         )
         await self._judge(queue, partition, text, word, seq, until)
-
-    async def _make_room(self, queue: Queue, delay_ms: int) -> None:
-        await self._delays.check(queue, 1)
-        await self._topic_retention.keep(queue, delay_ms)
 
     async def _read(self, queue: Queue, text: str) -> tuple[int, int, int, Message]:
         """(partition, offset, sent at ms, message). Raises MessageNotFound."""
         partition, offset = self._address(queue, text)
-        self._note_use(queue, partition)
+        self._window.used(queue, partition)
         record = (await self._log.read_at(queue.topic, partition, [offset])).get(offset)
         if record is not None:
             try:

@@ -28,21 +28,19 @@ from engine.rules.limits import check_deliver_at, check_send, delay_until
 from engine.rules.linger import LINGER_S, is_busy, send_linger_s, should_linger
 from engine.rules.placement import fixed_partition
 from engine.rules.queue import Queue
-from engine.runtime.failpoints import reached
-from engine.runtime.signals import Signal
 from engine.send.batch import PendingSend, SendBatch
 from engine.shapes import SendEntry, Sent
 from engine.window.body_cache import BodyCache
-from engine.window.delays import Delays, is_kept_delayed
+from engine.window.delays import Delays
 from engine.window.entry import Row, entries_of
-from engine.window.topic_retention import LEAST_DELAY_MS, TopicRetention
 from engine.window.write_through import WriteThrough
+from runtime.background import Background
+from runtime.cancel import before
+from runtime.failpoints import reached
 from schemas.identity import ids_of
 from schemas.records import BatchMark, Message
 from schemas.vocabulary import BATCH_SPAN_MS, DEFAULT_PRIORITY
 from schemas.wire import encode
-from state.background import Background
-from state.cancel import before
 from state.clock.boot import boot_s
 
 BATCHES_UNDER_WAY = 2
@@ -72,9 +70,7 @@ class Sender:
         bodies: BodyCache,
         write_through: WriteThrough,
         delays: Delays,
-        topic_retention: TopicRetention,
         activity: Activity,
-        suspect: Signal[[Queue]],
     ) -> None:
         self._log = log
         self._catalog = catalog
@@ -82,9 +78,7 @@ class Sender:
         self._bodies = bodies
         self._write_through = write_through
         self._delays = delays
-        self._topic_retention = topic_retention
         self._activity = activity
-        self._suspect = suspect
         self._batches: dict[tuple[str, int | None], SendBatch] = {}
         self._background = Background()
 
@@ -117,7 +111,7 @@ class Sender:
         messages = messages_of(entries, sender, record.delay_ms, clock.earliest_ms())
         digests = [hashlib.md5(entry.body, usedforsecurity=False).hexdigest() for entry in entries]
         if longest := max([message.delay_ms for message in messages]):
-            await before(until, self._make_room(queue, messages, longest), lambda: NotStored.of(queue.name))
+            await before(until, self._delays.make_room(queue, messages, longest), lambda: NotStored.of(queue.name))
         done: asyncio.Future[list[Appended]] = asyncio.get_running_loop().create_future()
         self._wait(queue, PendingSend(messages, digests, size, done, until))
         appended = await done
@@ -127,13 +121,6 @@ class Sender:
             Sent(id_of(a.offset), digest, a.timestamp_ms, sequence_number(a.offset) if fifo else "")
             for a, digest in zip(appended, digests, strict=True)
         ]
-
-    async def _make_room(self, queue: Queue, messages: Sequence[Message], longest: int) -> None:
-        """Returns when messages may be delayed, the one with the longest delay too."""
-        if longest > LEAST_DELAY_MS:
-            await self._topic_retention.keep(queue, longest)
-        if kept := sum(is_kept_delayed(queue.record, message) for message in messages):
-            await self._delays.check(queue, kept)
 
     async def _send_by_priority(self, queue: Queue, sender: str, entries: Sequence[SendEntry], until: float) -> list[Sent]:
         """A send of several priorities: those of one are stored all or none, in the partition of
@@ -255,7 +242,7 @@ class Sender:
             item.fail(self._catalog.ended(queue))
             return
         if isinstance(outcome, LogUnavailable):
-            self._suspect(queue)
+            self._write_through.suspect(queue)
         item.fail(outcome)
 
 

@@ -1,3 +1,3 @@
 """Transactions: half messages, their outcome, and the questions that producers are asked.
-`engine.Engine` has its verbs (`transacting.py`); it sends through the window as senders do.
+`engine/services/transactions.py` has its verbs; it sends through the window as senders do.
 """

@@ -14,9 +14,9 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from engine.errors import Overloaded
-from engine.rules.limits import MAX_LONG_POLLS
 from engine.settings import EngineSettings
 from engine.transactions.book import Transaction
+from schemas.records.settings import MAX_LONG_POLLS
 from state.errors import StateError
 from state.redis.connection import Connection
 from state.redis.lock import Hold

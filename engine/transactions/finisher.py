@@ -25,14 +25,15 @@ from engine.errors import EngineError, LogUnavailable
 from engine.log import Appended, Log
 from engine.rules.placement import moved_partition
 from engine.rules.queue import Queue
-from engine.runtime.clock import now_ms
-from engine.runtime.counters import Counters
-from engine.runtime.failpoints import reached
 from engine.transactions.book import Transaction
 from engine.transactions.copies import Place, copies_in
 from engine.transactions.half_log import HalfLog, key_of, own_name
 from engine.window.entry import load_entry
 from engine.window.write_through import WriteThrough
+from runtime.background import Background
+from runtime.clock import now_ms
+from runtime.counters import Counters
+from runtime.failpoints import reached
 from schemas.records import BatchMark, Message, Origin, TransactionRecord
 from schemas.vocabulary import (
     BATCH_CLOCK_MARGIN_MS,
@@ -44,7 +45,6 @@ from schemas.vocabulary import (
     TransactionStep,
 )
 from schemas.wire import encode
-from state.background import Background
 from state.clock.boot import boot_s
 
 logger = logging.getLogger(__name__)

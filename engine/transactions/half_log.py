@@ -14,9 +14,9 @@ import zlib
 
 from engine.errors import EngineError, LogUnavailable
 from engine.log import MAX_RECORD_BYTES, Appended, Log, TopicSpec
-from engine.runtime.service import Periodic
 from engine.settings import EngineSettings
 from engine.transactions.book import Book, Transaction
+from runtime.service import Periodic
 from schemas.records import Message, TransactionRecord
 from schemas.topics import half_topic
 from schemas.wire import decode, decode_message, encode

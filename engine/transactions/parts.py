@@ -7,18 +7,20 @@ from dataclasses import dataclass
 from engine.catalog.catalog import Catalog
 from engine.log import Log
 from engine.rules.rights import Rights
-from engine.runtime.counters import Counters
 from engine.settings import EngineSettings
 from engine.transactions.book import HALF_BYTES, Book, Transaction
 from engine.transactions.checks import Checks
 from engine.transactions.finisher import Finisher
 from engine.transactions.half_log import HalfLog
 from engine.transactions.keeper import Keeper
+from engine.transactions.rounds import DueChecks, Endings, Leftovers
 from engine.transactions.transactions import Transactions
 from engine.transactions.webhooks import Webhooks
 from engine.window.write_through import WriteThrough
+from runtime.counters import Counters
 from schemas.vocabulary import Verb
 from state.redis.connection import Connection
+from state.redis.lock import Locks
 
 
 @dataclass(frozen=True)
@@ -56,5 +58,8 @@ def wire_transactions(
         return queue is not None and rights.still_may(principal, Verb.SEND, queue)
 
     webhooks = Webhooks(settings, catalog, checks, transactions, transactions.shown, may_send, counters)
-    keeper = Keeper(settings, connection, catalog, book, half_log, transactions, finisher, checks, webhooks.ask, counters)
+    endings = Endings(settings, catalog, book, half_log, transactions, counters)
+    due_checks = DueChecks(settings, book, half_log, webhooks, endings, counters)
+    locks = Locks(connection, settings.topic_prefix)
+    keeper = Keeper(locks, half_log, checks, endings, due_checks, Leftovers(book, half_log, finisher))
     return Transacted(book, half_log, finisher, transactions, checks, webhooks, keeper)

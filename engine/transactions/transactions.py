@@ -17,9 +17,6 @@ from engine.errors import InvalidValue, NotAllowedOnQueue, TooManyTransactions, 
 from engine.rules.fifo import check_entries
 from engine.rules.limits import check_asked, check_name, check_send
 from engine.rules.queue import Queue
-from engine.runtime.clock import now_ms
-from engine.runtime.counters import Counters
-from engine.runtime.failpoints import reached
 from engine.send.sender import messages_of
 from engine.settings import EngineSettings
 from engine.shapes import Check, SendEntry, TransactionInfo
@@ -27,6 +24,9 @@ from engine.transactions.book import Book, Transaction
 from engine.transactions.checks import TakenCheck
 from engine.transactions.finisher import Finisher
 from engine.transactions.half_log import HalfLog, key_of, own_name
+from runtime.clock import now_ms
+from runtime.counters import Counters
+from runtime.failpoints import reached
 from schemas.identity import ids_of
 from schemas.records import TransactionRecord
 from schemas.vocabulary import DecisionReason, TransactionStatus, TransactionStep

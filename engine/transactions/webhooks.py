@@ -20,16 +20,16 @@ from engine.outgoing.post import OutgoingError, post
 from engine.outgoing.signature import signed
 from engine.outgoing.targets import target_of
 from engine.rules.limits import check_name
-from engine.runtime.clock import now_ms
-from engine.runtime.counters import Counters
 from engine.settings import EngineSettings
 from engine.shapes import Check, Principal, TransactionInfo, Webhook
 from engine.transactions.book import Transaction
 from engine.transactions.checks import Checks, TakenCheck
 from engine.transactions.transactions import Transactions
+from runtime.background import Background
+from runtime.clock import now_ms
+from runtime.counters import Counters
 from schemas.records import Message, ProducerGroupRecord
 from schemas.vocabulary import TransactionStatus
-from state.background import Background
 
 logger = logging.getLogger(__name__)
 
@@ -66,6 +66,10 @@ class Webhooks:
         self._counters = counters
         self._background = Background()
         self._under_way = 0
+
+    async def can_be_asked(self, group: str) -> bool:
+        """Returns whether a producer of a group waits for checks, or has named a webhook."""
+        return group in self._catalog.producer_groups or await self._checks.has_producer(group)
 
     async def stop(self) -> None:
         """Ends the requests under way: their transactions are asked about again."""

@@ -48,8 +48,8 @@ class BodyCache:
     kept.
     """
 
-    def __init__(self, most_bytes: int, kept_elsewhere: Callable[[], bool] = lambda: False) -> None:
-        """`kept_elsewhere`: whether the plane is on, which finds no bodies here."""
+    def __init__(self, most_bytes: int, kept_elsewhere: Callable[[Queue], bool] = lambda queue: False) -> None:
+        """`kept_elsewhere`: whether the plane may receive from a queue; it finds no bodies here."""
         self._kept_elsewhere = kept_elsewhere
         self.is_only_worker = False
         self.bytes = 0
@@ -65,11 +65,11 @@ class BodyCache:
         if not self.is_only_worker:
             self._forget_old(asyncio.get_running_loop().time())
 
-    def have_room(self, size: int, messages: int, now: float) -> bool:
-        """Whether so many messages, `size` bytes together, may be kept; what is old is forgotten
-        for them. `now`: loop time.
+    def have_room(self, queue: Queue, size: int, messages: int, now: float) -> bool:
+        """Whether so many messages of a queue, `size` bytes together, may be kept; what is old is
+        forgotten for them. `now`: loop time.
         """
-        if not self.is_only_worker or self._kept_elsewhere():
+        if not self.is_only_worker or self._kept_elsewhere(queue):
             return False
         most = self._most_bytes - size - messages * OVERHEAD_BYTES
         if self.bytes > most and now >= self._look_at:

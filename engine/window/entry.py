@@ -16,12 +16,12 @@ import msgspec
 
 from engine.log import Appended
 from engine.rules.fifo import dedup_digest, group_digest
-from engine.rules.limits import MAX_DELAY_MS
 from engine.rules.queue import Queue
 from engine.window.body_cache import OVERHEAD_BYTES, BodyCache, CachedBody
 from schemas.filters import matches
 from schemas.identity import address_of
 from schemas.records import Message
+from schemas.records.settings import MAX_DELAY_MS
 from schemas.vocabulary import FAR_DELAY_MS
 from state.packed import pack_body
 from state.replies import LoadEntry
@@ -36,7 +36,7 @@ def entries_of(bodies: BodyCache, queue: Queue, partition: int, rows: Sequence[R
     The bodies of some are in `bodies` from now on.
     """
     now = asyncio.get_running_loop().time()
-    if not bodies.have_room(size, len(rows), now):
+    if not bodies.have_room(queue, size, len(rows), now):
         return [load_entry(queue, at.offset, at.timestamp_ms, message, value) for at, message, value, _ in rows]
     entries, kept = _without_bodies(queue, rows, now)
     if kept:

@@ -14,13 +14,13 @@ from collections.abc import Sequence
 from engine.log import Log
 from engine.rules.fifo import group_digest
 from engine.rules.queue import Queue
-from engine.runtime.counters import Counters
-from engine.runtime.signals import Signal
 from engine.window.window import Window
+from runtime.counters import Counters
+from runtime.signals import Signal
 from schemas.records import TagRecord
 from schemas.vocabulary import EventKind
+from state.leases import LeaseScripts
 from state.replies import LoadEntry
-from state.store import Store
 
 logger = logging.getLogger(__name__)
 
@@ -35,9 +35,9 @@ class Retention:
     `suspect` hears of a topic that is shorter than what is open.
     """
 
-    def __init__(self, log: Log, store: Store, window: Window, counters: Counters, suspect: Signal[[Queue]]) -> None:
+    def __init__(self, log: Log, leases: LeaseScripts, window: Window, counters: Counters, suspect: Signal[[Queue]]) -> None:
         self._log = log
-        self._store = store
+        self._leases = leases
         self._window = window
         self._counters = counters
         self._suspect = suspect
@@ -62,7 +62,7 @@ class Retention:
         many. Raises Unavailable.
         """
         unit = queue.units[partition]
-        words = await self._window.call(queue, lambda g: self._store.settle(unit, g, tag.id, EventKind.EXPIRED.value, held))
+        words = await self._window.call(queue, lambda g: self._leases.settle(unit, g, tag.id, EventKind.EXPIRED.value, held))
         done = [offset for (offset, _), word in zip(held, words, strict=True) if word == "ok"]
         if done:
             self._counters.count("lost_to_retention_total", len(done))
@@ -81,7 +81,7 @@ class Retention:
         """
         total, unit = 0, queue.units[partition]
         for tag in queue.tags:
-            probed = await self._window.call(queue, lambda g, t=tag.id: self._store.probe(unit, g, t))  # type: ignore[misc]
+            probed = await self._window.call(queue, lambda g, t=tag.id: self._leases.probe(unit, g, t))  # type: ignore[misc]
             at = probed.cursor
             while at < low:
                 offsets = range(at, min(at + SLICE, low))
@@ -90,19 +90,19 @@ class Retention:
         return total
 
     async def _expire_slice(self, queue: Queue, tag: TagRecord, partition: int, offsets: range) -> int:
-        unit, store = queue.units[partition], self._store
-        states = await self._window.call(queue, lambda g: store.states(unit, g, tag.id, offsets))
+        unit, leases = queue.units[partition], self._leases
+        states = await self._window.call(queue, lambda g: leases.states(unit, g, tag.id, offsets))
         lost = [offset for offset, state in zip(offsets, states, strict=True) if state.state == "stored"]
         count = 0
         if lost:
             group = group_digest(None) if queue.record.fifo else b""
             messages = [(offset, group, "") for offset in lost]
-            claimed = await self._window.call(queue, lambda g: store.claim(unit, g, tag.id, messages, claim_ms=CLAIM_MS, beyond=True))
+            claimed = await self._window.call(queue, lambda g: leases.claim(unit, g, tag.id, messages, claim_ms=CLAIM_MS, beyond=True))
             held = [(offset, claimed.nonce) for offset, (word, _) in zip(lost, claimed.words, strict=True) if word == "ok"]
             count = await self.expire(queue, tag, partition, held) if held else 0
         if queue.record.fifo:
             return count  # in order: the loader passes over them
         # A record that is none, at the cursor: it passes over all that was taken just now.
         step = LoadEntry(offsets.start, b"", "0", "", "")
-        await self._window.call(queue, lambda g: store.load(unit, g, [tag.id], [step]))
+        await self._window.call(queue, lambda g: leases.load(unit, g, [tag.id], [step]))
         return count

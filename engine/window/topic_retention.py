@@ -19,13 +19,13 @@ import logging
 from engine.catalog.catalog import Catalog, Change
 from engine.errors import QueueInUse, Unavailable
 from engine.log import Log, TopicPartition
-from engine.rules.limits import MAX_DELAY_MS, MAX_LEASE_MS
 from engine.rules.queue import Queue
-from engine.runtime.failpoints import reached
+from runtime.background import Background
+from runtime.failpoints import reached
 from schemas.records import QueueRecord
+from schemas.records.settings import MAX_DELAY_MS, MAX_LEASE_MS
 from schemas.vocabulary import BATCH_SPAN_MS, SLOT_MS
-from state.background import Background
-from state.store import Store
+from state.deferred import DeferredScripts
 
 logger = logging.getLogger(__name__)
 
@@ -69,10 +69,10 @@ def _delay_kept(queue: Queue, kept_ms: int) -> int:
 class TopicRetention:
     """What this worker knows of the topics' times. Any number of tasks may ask."""
 
-    def __init__(self, log: Log, catalog: Catalog, store: Store) -> None:
+    def __init__(self, log: Log, catalog: Catalog, scripts: DeferredScripts) -> None:
         self._log = log
         self._catalog = catalog
-        self._store = store
+        self._scripts = scripts
         self._kept: dict[str, int] = {}
         self._changing = asyncio.Lock()
         self._background = Background()
@@ -167,12 +167,12 @@ class TopicRetention:
         brought meanwhile is found in the window.
         """
         unit, generation, part = queue.units[partition], self._catalog.generation, (queue.topic, partition)
-        seen = await self._store.deferred(unit, generation, queue.tag_ids, ahead_ms=0)
+        seen = await self._scripts.deferred(unit, generation, queue.tag_ids, ahead_ms=0)
         slots = [min(tag.slots, default=seen.now_ms // SLOT_MS) for tag in seen.tags if tag.total]
         if slots:
             at = min(at, (await self._log.offsets_at([part], min(slots) * SLOT_MS - MAX_DELAY_MS)).get(part, 0))
         for tag in queue.tag_ids:
-            at = min(await self._store.passed(unit, generation, tag, at, max=1), default=at)
+            at = min(await self._scripts.passed(unit, generation, tag, at, max=1), default=at)
         return at
 
     async def _first_of_batches(self, part: TopicPartition, at: int) -> int:

@@ -10,8 +10,9 @@ from typing import Final, Protocol, TypeVar
 from engine.catalog.catalog import Catalog
 from engine.errors import Overloaded, QueueRenewed, Rebuilding, StoreUnavailable
 from engine.rules.queue import Queue
-from engine.runtime.deadline import state_until
-from state.cancel import before
+from runtime.cancel import before
+from runtime.deadline import state_until
+from runtime.signals import Signal
 from state.errors import OutboxFull, StateError, StateLost, StateUnavailable
 
 T = TypeVar("T")
@@ -35,9 +36,12 @@ class Recovery(Protocol):
 
 
 class Window:
-    """Calls of the state layer. Any number of tasks may call."""
+    """Calls of the state layer. Any number of tasks may call. Whoever uses a unit says so by
+    `used`, so that somebody owns it.
+    """
 
     def __init__(self, catalog: Catalog, recovery: Recovery) -> None:
+        self.used: Signal[[Queue, int]] = Signal()
         self._catalog = catalog
         self._recovery = recovery
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from engine.catalog.catalog import Catalog
 from engine.errors import LogUnavailable
 from engine.log import Log
 from engine.rules.queue import Queue
-from engine.runtime.counters import Counters
-from engine.runtime.signals import Signal
 from engine.window.body_cache import BodyCache
+from runtime.counters import Counters
+from runtime.signals import Signal
 from state.errors import StateError
 from state.keys import Unit
 from state.packed import first_due
@@ -21,8 +21,8 @@ from state.store import Store
 
 
 class WriteThrough:
-    """`note_use(queue, partition)` hears of every write, `receivable` of what may now be received,
-    `suspect` of a window that is ahead of its topic.
+    """`used` tells of every write, `receivable` of what may now be received, `suspect` of a window
+    that is ahead of its topic.
     """
 
     def __init__(
@@ -32,7 +32,6 @@ class WriteThrough:
         catalog: Catalog,
         bodies: BodyCache,
         counters: Counters,
-        note_use: Callable[[Queue, int], None],
         receivable: Signal[[str, int, int]],
         suspect: Signal[[Queue]],
     ) -> None:
@@ -41,7 +40,7 @@ class WriteThrough:
         self._catalog = catalog
         self._bodies = bodies
         self._counters = counters
-        self._note_use = note_use
+        self.used: Signal[[Queue, int]] = Signal()
         self._receivable = receivable
         self.suspect = suspect
 
@@ -54,9 +53,9 @@ class WriteThrough:
         that it takes none of them.
         """
         unit, store = queue.units[partition], self._store
-        self._note_use(queue, partition)
+        self.used(queue, partition)
         try:
-            loaded = await store.soon(lambda: store.load(unit, self._catalog.generation, queue.tag_ids, entries))
+            loaded = await store.units.scripts.soon(lambda: store.leases.load(unit, self._catalog.generation, queue.tag_ids, entries))
         except StateError:
             self._counters.count("write_through_failed_total")
             self._forget(unit, entries)
@@ -87,7 +86,7 @@ class WriteThrough:
         store, known = self._store, [entry for entry in entries if entry.dedup]
         for _ in range(50 if known else 0):
             with contextlib.suppress(StateError):
-                seen, firsts = await store.soon(lambda: store.dedup_firsts(unit, [entry.dedup for entry in known]))
+                seen, firsts = await store.units.scripts.soon(lambda: store.upkeep.dedup_firsts(unit, [entry.dedup for entry in known]))
                 if seen > entries[-1].offset:
                     rows = zip(known, firsts, strict=True)
                     return {entry.offset: first for entry, first in rows if first is not None and first < entry.offset}

@@ -14,7 +14,7 @@ from starlette.types import Receive, Scope, Send
 from engine.errors import NotAuthenticated
 from facade.dialect import Response
 from facade.http.problem import ProblemError
-from state.background import Background
+from runtime.background import Background
 
 KEY_ID_CHARACTERS = 128
 WATCH_AFTER_S = 0.02  # a receive that finds messages at once pays for no watcher

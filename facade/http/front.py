@@ -25,6 +25,7 @@ from facade.http.bounds.peers import address_of, peer_of
 from facade.http.metrics import Metrics
 from facade.http.problem import ProblemError, refusal
 from facade.http.sockets.listener import Routes
+from runtime.deadline import WAITED_S
 
 log = logging.getLogger("leaseway.facade")
 
@@ -121,7 +122,7 @@ class Front:
         if exchange is None and (exchange := self._claimed(scope)) is None:
             await self._unclaimed(scope, receive, send)
             return
-        started = perf_counter()
+        started = perf_counter() - WAITED_S.get()
         audit = self._audit
         asked: Any = None if audit is None else audit.begin(address_of(scope, exchange.headers, trusted=self._trusts_proxy))
         direct = direct_of(scope)

@@ -69,7 +69,7 @@ def _health(native: str) -> Callable[[Engine, Call], Coroutine[Any, Any, Answer]
         service.
         """
         kinds: dict[str, int] = {}
-        for alarm in engine.alarms():
+        for alarm in engine.alerts.alarms():
             kinds[alarm.kind] = kinds.get(alarm.kind, 0) + 1
         return Answer(Health("alarm" if kinds else "ok", kinds, native, engine.plane.state))
 

@@ -31,7 +31,9 @@ BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.
 
 
 class EngineCounts(Collector):
-    """The counters of the engine; a name that ends in _total is a counter, any other a gauge."""
+    """The counters of the engine; a name that ends in _total is a counter, any other a gauge. One
+    with `{reason="..."}` behind it is a series of several.
+    """
 
     def __init__(self, counts: Callable[[], Mapping[str, float]]) -> None:
         self._counts = counts
@@ -42,10 +44,16 @@ class EngineCounts(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """One metric per counter."""
+        by_reason: dict[str, CounterMetricFamily] = {}
         for name, value in self._counts().items():
-            full = "leaseway_" + re.sub(r"[^a-zA-Z0-9_]", "_", name)
-            family = CounterMetricFamily if name.endswith("_total") else GaugeMetricFamily
-            yield family(full, f"The engine's {name.replace('_', ' ')}.", value=value)
+            name, _, label = name.partition("{")
+            full, about = "leaseway_" + re.sub(r"[^a-zA-Z0-9_]", "_", name), f"The engine's {name.replace('_', ' ')}."
+            if label:
+                family = by_reason.setdefault(name, CounterMetricFamily(full, about, labels=["reason"]))
+                family.add_metric([label.split('"')[1]], value)
+            else:
+                yield (CounterMetricFamily if name.endswith("_total") else GaugeMetricFamily)(full, about, value=value)
+        yield from by_reason.values()
 
 
 class EngineAlarms(Collector):
@@ -198,7 +206,7 @@ def operations(metrics: Metrics) -> tuple[Operation, ...]:
     """GET /metrics."""
 
     async def run(engine: Engine, call: Call) -> Answer:
-        return Answer(metrics.text(partial(engine.knows, call.by)), media_type=MEDIA_TYPE)
+        return Answer(metrics.text(partial(engine.queues.knows, call.by)), media_type=MEDIA_TYPE)
 
     return (
         Operation(

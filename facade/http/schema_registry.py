@@ -78,7 +78,7 @@ class Registry:
         found = list(registry.subjects())
         after: str | None = None
         while True:
-            names, after = await engine.list_queues(call.by, "", _PAGE, after)
+            names, after = await engine.queues.list_queues(call.by, "", _PAGE, after)
             found += [f"{self._topics}{name}{_SUFFIX}" for name in names]
             if after is None:
                 return _answer(found)
@@ -118,7 +118,7 @@ class Registry:
         if subject.startswith(self._topics) and subject.endswith(_SUFFIX):
             queue = subject[len(self._topics) : -len(_SUFFIX)]
             # Names come in order, so a queue of exactly this name is the first of its prefix.
-            names, _ = await engine.list_queues(by, queue, 1, None)
+            names, _ = await engine.queues.list_queues(by, queue, 1, None)
             if names and names[0] == queue:
                 return "message"
         raise ProblemError("subject_not_found", f"Subject '{subject[:200]}' not found.", given=subject)

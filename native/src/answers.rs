@@ -5,8 +5,10 @@
 
 use std::time::{Duration, Instant};
 
-use crate::net::connection::{Asked, Connection, State, OUTPUT_BYTES};
+use crate::net::asked::Asked;
+use crate::net::connection::{Connection, State};
 use crate::net::front::{Front, BAD};
+use crate::net::output::MOST_BYTES;
 use crate::pack::{NotThere, Read, Unpacker};
 use crate::replies::{Head, Heads};
 
@@ -52,15 +54,15 @@ impl Front {
 
     fn groups(&mut self, unpacker: &mut Unpacker, now: Instant) -> Read<()> {
         for _ in 0..unpacker.array()? {
-            if unpacker.array()? != 2 {
-                return Err(NotThere);
-            }
+            unpacker.fields(2)?;
             let kind = unpacker.uint()?;
             for _ in 0..unpacker.array()? {
                 match kind {
                     kind::OTHER => self.other(unpacker, now, false)?,
                     kind::CARRIED => self.other(unpacker, now, true)?,
-                    kind::PASSED => self.passed(unpacker.uint()?, now),
+                    kind::PASSED => {
+                        self.passed(unpacker.uint()?, now);
+                    }
                     kind::DONE => self.done(unpacker, now)?,
                     _ => return Err(NotThere),
                 }
@@ -101,7 +103,7 @@ impl Front {
     }
 
     fn other(&mut self, unpacker: &mut Unpacker, now: Instant, carries: bool) -> Read<()> {
-        fields(unpacker, 3)?;
+        unpacker.fields(3)?;
         let (id, head, body) = (unpacker.uint()?, unpacker.bytes()?, unpacker.bytes()?);
         if carries && self.cannot_give(id, now) {
             return Ok(());
@@ -122,25 +124,28 @@ impl Front {
             return;
         }
         let ends = connection.ends_after_reply();
-        write(&mut self.heads, &mut connection.output, ends);
+        write(&mut self.heads, &mut connection.output.bytes, ends);
         connection.answered(ends, until, now);
         self.go_on(slot, now);
     }
 
-    /// A plain request, whose bytes are here still, is told to Python as it came.
-    pub fn passed(&mut self, id: u64, now: Instant) {
-        let Some(slot) = self.slots.of(id) else { return };
-        let Some(mut connection) = self.slots.lift(slot) else { return };
-        if let Some(asked) = connection.asked.take_if(|asked| asked.bytes > 0 && !asked.is_started) {
+    /// A plain request, whose bytes are here still, is told to Python as it came; false = its client has gone.
+    pub fn passed(&mut self, id: u64, now: Instant) -> bool {
+        let Some(slot) = self.slots.of(id) else { return false };
+        let Some(mut connection) = self.slots.lift(slot) else { return false };
+        let passed = connection.asked.take_if(|asked| asked.bytes > 0 && !asked.is_started);
+        let is_passed = passed.is_some();
+        if let Some(asked) = passed {
             connection.waited = asked.began.map_or(Duration::ZERO, |began| now.saturating_duration_since(began));
             connection.state = State::Ready;
             self.tell(&mut connection, now);
         }
         self.settle(connection, slot, now);
+        is_passed
     }
 
     fn done(&mut self, unpacker: &mut Unpacker, now: Instant) -> Read<()> {
-        fields(unpacker, 3)?;
+        unpacker.fields(3)?;
         let (what, id, bytes) = (unpacker.uint()?, unpacker.uint()?, unpacker.bytes()?);
         let Some(slot) = self.slots.of(id) else { return Ok(()) };
         let until = now + self.bounds.last;
@@ -151,8 +156,8 @@ impl Front {
             deed::START => {
                 asked.is_started = true;
                 connection.is_closing |= ends;
-                connection.output.extend_from_slice(bytes);
-                self.heads.end(&mut connection.output, ends);
+                connection.output.bytes.extend_from_slice(bytes);
+                self.heads.end(&mut connection.output.bytes, ends);
             }
             deed::WRITE => write(connection, bytes),
             deed::END => connection.answered(ends, until, now),
@@ -161,7 +166,7 @@ impl Front {
             deed::PAUSE => connection.pause(now),
             deed::RESUME => connection.resume(now),
             deed::CONTINUE => {
-                connection.output.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
+                connection.output.bytes.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
                 if let Some(coming) = &mut connection.coming {
                     coming.waits = false;
                 }
@@ -174,15 +179,7 @@ impl Front {
 }
 
 fn write(connection: &mut Connection, bytes: &[u8]) {
-    connection.output.extend_from_slice(bytes);
+    connection.output.bytes.extend_from_slice(bytes);
     connection.write();
-    connection.is_blocked |= connection.unsent() > OUTPUT_BYTES;
-}
-
-fn fields(unpacker: &mut Unpacker, number: usize) -> Read<()> {
-    if unpacker.array()? == number {
-        Ok(())
-    } else {
-        Err(NotThere)
-    }
+    connection.is_blocked |= connection.unsent() > MOST_BYTES;
 }

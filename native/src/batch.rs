@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use crate::http::head::Head;
 use crate::pack::Packer;
+use crate::requests::Dialect;
 
 /// Lanes that are remembered; of more all are forgotten, and told again.
 pub const LANES: usize = 4096;
@@ -19,9 +20,9 @@ pub const LANES: usize = 4096;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Kind {
-    /// `[[number, host, path, signer, url], ...]`
+    /// `[[number, dialect, host, path, signer, url], ...]`
     Lanes = 0,
-    /// `[[connection, ends, flags, waited ms, method, path, query, [name, value, ...], body], ...]`: requests that
+    /// `[[connection, ends, flags, waited us, method, path, query, [name, value, ...], body], ...]`: requests that
     /// Python answers, with what has come of their bodies. `ends` = [] or [host, port, peer's host,
     /// peer's port]; `flags`: 1 = more of the body comes, 2 = it is HTTP/1.0, 4 = the client waits for
     /// "100 Continue".
@@ -34,7 +35,7 @@ pub enum Kind {
     Signers = 10,
     /// `[connection, ...]` of whose bodies Python is to read: `Front::receive`.
     Reads = 11,
-    /// Of the plane; see `net/planes.rs`.
+    /// Of the plane; see `net/news.rs`.
     Plane = 15,
 }
 
@@ -62,6 +63,7 @@ pub struct Batch {
 /// What a lane stands for, but the queue's URL.
 #[derive(Clone, Copy)]
 pub struct Whose<'a> {
+    pub dialect: Dialect,
     pub host: &'a [u8],
     pub path: &'a [u8],
     pub signer: &'a [u8],
@@ -69,7 +71,7 @@ pub struct Whose<'a> {
 
 impl Whose<'_> {
     fn key(self, url: &[u8]) -> Vec<u8> {
-        [self.host, self.path, self.signer, url].join(&b'\n')
+        [&[self.dialect as u8][..], self.host, self.path, self.signer, url].join(&b'\n')
     }
 }
 
@@ -93,8 +95,9 @@ impl Batch {
         self.lanes.insert(key, lane);
         self.told.items += 1;
         let packer = &mut self.told.packer;
-        packer.array(5);
+        packer.array(6);
         packer.uint(lane);
+        packer.uint(whose.dialect as u64);
         for part in [whose.host, whose.path, whose.signer] {
             packer.binary(part);
         }
@@ -131,7 +134,7 @@ impl Batch {
         let (path, query) = head.path_and_query();
         let framing = head.framing;
         packer.uint(u64::from(!is_whole) | u64::from(framing.is_old) << 1 | u64::from(framing.waits) << 2);
-        packer.uint(waited.as_millis() as u64);
+        packer.uint(waited.as_micros() as u64);
         for part in [head.method, path, query] {
             packer.binary(part);
         }

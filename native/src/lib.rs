@@ -11,14 +11,20 @@ mod auth;
 mod base64;
 mod batch;
 mod c;
+#[cfg(test)]
+mod chance;
 mod dialects;
 mod http;
 mod json;
+#[cfg(test)]
+mod json_tests;
 mod net;
 mod pack;
+mod panics;
 mod plane;
 mod quote;
 mod replies;
 mod requests;
+mod system;
 mod text;
 mod turns;

@@ -2,6 +2,8 @@
 //!
 //! `Packer` writes requests for Python, `Unpacker` reads its answers. Neither knows what they mean.
 
+use std::time::Duration;
+
 /// Writes values one after the other; an array's items follow its head.
 #[derive(Default)]
 pub struct Packer {
@@ -141,6 +143,16 @@ impl<'a> Unpacker<'a> {
             0xdd => Ok(self.number(4)? as usize),
             _ => Err(NotThere),
         }
+    }
+
+    /// An array of so many items, and of no others.
+    pub fn fields(&mut self, count: usize) -> Read<()> {
+        (self.array()? == count).then_some(()).ok_or(NotThere)
+    }
+
+    /// A time in milliseconds.
+    pub fn millis(&mut self) -> Read<Duration> {
+        Ok(Duration::from_millis(self.uint()?))
     }
 
     /// Text or bytes.

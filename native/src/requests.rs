@@ -3,9 +3,11 @@
 //! What is not in it may still be good, or have an error of its own: Python knows.
 
 use crate::dialects::sqs::Names;
-use crate::dialects::{native, sqs};
+use crate::dialects::{emq, native, sqs};
 use crate::json::{Place, Refused, Scan, Scanner};
 use crate::plane::format::record::Attribute;
+use crate::plane::unit::Act;
+use crate::plane::whys::Why;
 
 /// What is asked; its number is that of the group in which Python gets it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,9 +18,34 @@ pub enum Verb {
     Receive = 3,
     Delete = 4,
     DeleteBatch = 5,
+    Change = 6,
+    ChangeBatch = 7,
     NativeSend = 12,
     NativeReceive = 13,
     NativeAck = 14,
+    NativeExtend = 15,
+    NativeRelease = 16,
+    EmqSend = 21,
+    EmqSendBatch = 22,
+    EmqReceive = 23,
+    EmqDelete = 24,
+    EmqDeleteBatch = 25,
+}
+
+/// Whose verbs they are; its number is that by which Python knows the lanes of each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Dialect {
+    Sqs = 0,
+    Native = 1,
+    Emq = 2,
+}
+
+/// What a head says of its body: of which verb it is, or that it is a call of EMQ, which names its method.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    Of(Verb),
+    Thrift(emq::Protocol),
 }
 
 impl Verb {
@@ -30,38 +57,64 @@ impl Verb {
             b"ReceiveMessage" => Some(Self::Receive),
             b"DeleteMessage" => Some(Self::Delete),
             b"DeleteMessageBatch" => Some(Self::DeleteBatch),
+            b"ChangeMessageVisibility" => Some(Self::Change),
+            b"ChangeMessageVisibilityBatch" => Some(Self::ChangeBatch),
             _ => None,
         }
     }
 
-    /// Whether it is one of the native API.
-    pub fn is_native(self) -> bool {
-        matches!(self, Self::NativeSend | Self::NativeReceive | Self::NativeAck)
+    pub fn dialect(self) -> Dialect {
+        match self as u8 {
+            number if number < Self::NativeSend as u8 => Dialect::Sqs,
+            number if number < Self::EmqSend as u8 => Dialect::Native,
+            _ => Dialect::Emq,
+        }
     }
 
     /// The verb with a number; for tests.
     pub fn of_number(number: u64) -> Option<Self> {
-        const ALL: [Verb; 8] = [
+        const ALL: [Verb; 17] = [
             Verb::Send,
             Verb::SendBatch,
             Verb::Receive,
             Verb::Delete,
             Verb::DeleteBatch,
+            Verb::Change,
+            Verb::ChangeBatch,
             Verb::NativeSend,
             Verb::NativeReceive,
             Verb::NativeAck,
+            Verb::NativeExtend,
+            Verb::NativeRelease,
+            Verb::EmqSend,
+            Verb::EmqSendBatch,
+            Verb::EmqReceive,
+            Verb::EmqDelete,
+            Verb::EmqDeleteBatch,
         ];
         ALL.into_iter().find(|verb| *verb as u64 == number)
     }
 
-    /// Whether handles are settled by it.
-    pub fn is_ack(self) -> bool {
-        matches!(self, Self::Delete | Self::DeleteBatch | Self::NativeAck)
+    /// What it does with handles, if it has some.
+    pub fn act(self) -> Option<Act> {
+        match self {
+            Self::Delete | Self::DeleteBatch | Self::NativeAck | Self::EmqDelete | Self::EmqDeleteBatch => {
+                Some(Act::Ack)
+            }
+            Self::Change | Self::ChangeBatch | Self::NativeExtend => Some(Act::Extend),
+            Self::NativeRelease => Some(Act::Release),
+            _ => None,
+        }
+    }
+
+    /// Whether its reply has a word for what became of each handle, or does not say.
+    pub fn tells_each(self) -> bool {
+        !matches!(self, Self::Change | Self::ChangeBatch)
     }
 
     /// Whether messages are sent by it.
     pub fn is_send(self) -> bool {
-        matches!(self, Self::Send | Self::SendBatch | Self::NativeSend)
+        matches!(self, Self::Send | Self::SendBatch | Self::NativeSend | Self::EmqSend | Self::EmqSendBatch)
     }
 
     /// The verb of a path of the native API, `/v1/queues/{queue}/...`.
@@ -72,6 +125,8 @@ impl Verb {
             b"messages" => Some(Self::NativeSend),
             b"receive" => Some(Self::NativeReceive),
             b"ack" => Some(Self::NativeAck),
+            b"extend" => Some(Self::NativeExtend),
+            b"release" => Some(Self::NativeRelease),
             _ => None,
         }
     }
@@ -84,6 +139,10 @@ pub struct Entry {
     /// A body, or a handle.
     pub value: Place,
     pub attributes: Vec<Given>,
+    /// Of a message that says how long it is delayed.
+    pub delay_s: Option<i64>,
+    /// Of a handle whose lease is to be another.
+    pub lease_s: i64,
 }
 
 /// An attribute of a message that is sent.
@@ -102,7 +161,8 @@ impl Given {
     }
 }
 
-/// A request in the plain form. None = not given; of the native API it has no URL.
+/// A request in the plain form. None = not given; of the native API it has no URL, of EMQ the name of the queue
+/// in its place.
 #[derive(Debug, Default)]
 pub struct Request {
     pub url: Place,
@@ -112,15 +172,18 @@ pub struct Request {
     pub lease_s: Option<i64>,
     /// What a receive asks to be told of each message beside its body.
     pub names: Names,
+    /// Of EMQ.
+    pub call: Option<emq::Call>,
 }
 
 /// Reads the body of a request. Every field is there once at most.
-pub fn read(verb: Verb, scanner: &mut Scanner) -> Scan<Request> {
-    if verb.is_native() {
-        native::read(verb, scanner)
-    } else {
-        sqs::read(verb, scanner)
-    }
+pub fn read(form: Form, scanner: &mut Scanner) -> Result<(Verb, Request), Why> {
+    let verb = match form {
+        Form::Of(verb) => verb,
+        Form::Thrift(protocol) => return emq::read(protocol, scanner),
+    };
+    let found = if verb.dialect() == Dialect::Native { native::read(verb, scanner) } else { sqs::read(verb, scanner) };
+    found.map(|request| (verb, request)).map_err(|_| Why::Fields)
 }
 
 /// A string that is not empty.
@@ -150,7 +213,7 @@ mod tests {
     fn verbs_by_path() {
         assert_eq!(Verb::of_path(b"/v1/queues/q/messages"), Some(Verb::NativeSend));
         assert_eq!(Verb::of_path(b"/v1/queues//ack"), Some(Verb::NativeAck)); // Python knows names
-        for other in ["/v1/queues/q/extend", "/v1/queues/q/messages/1", "/v1/queues/q", "/v2/queues/q/ack", "/ack"] {
+        for other in ["/v1/queues/q/kill", "/v1/queues/q/messages/1", "/v1/queues/q", "/v2/queues/q/ack", "/ack"] {
             assert_eq!(Verb::of_path(other.as_bytes()), None, "{other}");
         }
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec import Struct, field
 
 from schemas.filters import Filter
+from schemas.records.settings import EffectiveSettings, RedrivePolicy
 from schemas.vocabulary import DEFAULT_PRIORITY
 
 
@@ -85,20 +86,6 @@ class JournalRecord(Struct, frozen=True):
     entries: list[JournalEntry]
 
 
-class RedrivePolicy(Struct, frozen=True):
-    """After `max_receive_count` deliveries without an ack a message goes to queue
-    `dead_letter_queue`.
-
-    `dead_letter_incarnation` names the life of that queue that is meant, NO_INCARNATION = none that
-    is there; `set_by` is who set the policy. Both empty = not noted, as in what a caller asks for.
-    """
-
-    dead_letter_queue: str
-    max_receive_count: int
-    dead_letter_incarnation: str = ""
-    set_by: str = ""
-
-
 class TagRecord(Struct, frozen=True):
     """A tag of a queue. `start_offsets[p]` is the first offset of partition p it sees.
 
@@ -116,23 +103,9 @@ class TagRecord(Struct, frozen=True):
     redrive_policy: RedrivePolicy | None = None
 
 
-class Grant(Struct, frozen=True):
-    """What `principals` may do, or must not. "*" among the principals = anybody but owner and
-    administrators, who need no grant. With a `level` it is that which they may, and `verbs` is
-    empty. With `tags` it is about messages of these alone.
-    """
-
-    allow: bool
-    principals: list[str]
-    verbs: list[str]
-    level: str = ""
-    tags: list[str] = []
-
-
-class QueueRecord(Struct, frozen=True):
+class QueueRecord(EffectiveSettings, frozen=True):
     """The value of a control record with key `queue/<name>`: all that is known of a queue. Times in
-    ms, sizes in bytes. `former_incarnations`: what it was called before it was renewed, newest
-    last.
+    ms. `former_incarnations`: what it was called before it was renewed, newest last.
     """
 
     name: str
@@ -140,42 +113,12 @@ class QueueRecord(Struct, frozen=True):
     owner: str
     created_at_ms: int
     modified_at_ms: int
-    partitions: int
-    delay_ms: int
-    lease_ms: int
-    retention_ms: int
-    max_message_bytes: int
-    receive_wait_ms: int
-    max_receive_messages: int
     tags: list[TagRecord]
     next_tag_id: int
-    redrive_policy: RedrivePolicy | None = None
-    user_attributes: dict[str, str] = {}
-    durable_acks: bool = False
     deleting: bool = False
-    labels: dict[str, str] = {}
-    policy: str = ""
-    grants: list[Grant] = []
-    allowed_sources: list[str] = field(default_factory=lambda: ["*"])
     purged_at_ms: int = 0
-    fifo: bool = False
-    content_dedup: bool = False
-    dedup_scope: str = "queue"
     topic_id: str = ""
-    priority: bool = False
-    one_per_group: bool = False
-    dead_letter: bool = False
-    default_tag_name: str = ""
-    read_qps: int = 0
-    write_qps: int = 0
-    keep_unacked: bool = False
-    max_delay_ms: int = 2_592_000_000  # 30 days, as before there was the setting
-    on_exhausted: str = ""
-    max_receive_count: int = 0
-    former_incarnations: list[str] = []
-    daily_bytes: int = 0
-    waits: int = 0
-    retention_from: str = "due"
+    former_incarnations: list[str] = field(default_factory=list)
 
 
 class KeyRecord(Struct, frozen=True):

@@ -22,7 +22,9 @@ _PLACE = ["queue", "partition", "offset"]
 def dead_letters_with_bodies(tables: Tables, staging: Staging, died: DataFrame) -> DataFrame:
     """DEAD_LETTERS among the staged messages `died`, with their bodies."""
     dead_letters = died.where(F.col("origin.reason").isin("exhausted", "killed") & (F.col("status") == "shown"))
-    found = dead_letters_of(_with_bodies(tables, staging, dead_letters), staging.journal_now, staging.runs, staging.queues)
+    found = dead_letters_of(
+        _with_bodies(tables, staging, dead_letters), staging.journal_now, staging.runs, staging.queues
+    )
     return tables.not_settled_later(found)
 
 
@@ -31,7 +33,9 @@ def succeeded_of_sources(tables: Tables, staging: Staging, dead_letters: DataFra
     partition, as what a good message looks like.
     """
     sources = dead_letters.select(F.coalesce("source_queue", "original_queue").alias("queue")).distinct()
-    acked = staging.lifecycles.where(F.col("settled_how") == "acked").join(F.broadcast(sources), on="queue", how="left_semi")
+    acked = staging.lifecycles.where(F.col("settled_how") == "acked").join(
+        F.broadcast(sources), on="queue", how="left_semi"
+    )
     newest = acked.groupBy("queue", "partition").agg((F.max("offset") - MOST_SUCCEEDED).alias("above"))
     few = acked.join(F.broadcast(newest), on=["queue", "partition"]).where(F.col("offset") > F.col("above"))
     # Under several tags a message is acked several times.

@@ -38,9 +38,13 @@ def with_cluster(dead_letters: DataFrame, succeeded: DataFrame) -> DataFrame:
     """
     marked = with_marks(dead_letters, succeeded).withColumn("_pattern", _pattern_of("marks")).localCheckpoint()
     heads = _heads(_patterns(marked))
-    counted = marked.groupBy("_pattern").agg(F.count("*").alias("_dead_letters")).join(F.broadcast(heads), on="_pattern")
+    counted = (
+        marked.groupBy("_pattern").agg(F.count("*").alias("_dead_letters")).join(F.broadcast(heads), on="_pattern")
+    )
     sizes = counted.groupBy("_head").agg(F.sum("_dead_letters").alias("_size"))
-    least = F.greatest(F.lit(LEAST_DEAD_LETTERS), F.ceil(F.sum("_dead_letters").over(Window.partitionBy()) * LEAST_SHARE))
+    least = F.greatest(
+        F.lit(LEAST_DEAD_LETTERS), F.ceil(F.sum("_dead_letters").over(Window.partitionBy()) * LEAST_SHARE)
+    )
     large = counted.withColumn("_least", least).select("_pattern", "_head", "_least").join(sizes, on="_head")
     order = Window.partitionBy(F.lit(1)).orderBy(F.col("_size").desc(), "_head")
     numbered = large.where(F.col("_size") >= F.col("_least")).withColumn("cluster", F.dense_rank().over(order))
@@ -65,7 +69,9 @@ def dead_letter_clusters(clustered: DataFrame) -> DataFrame:
     not text), apart: up to 8 of (field, what, in_cluster, in_succeeded), shares 0..1 of the dead
     letters and of the succeeded messages of their queues that have it, most telling first.
     """
-    everywhere = clustered.withColumn("_all", F.count("*").over(Window.partitionBy())).where(F.col("cluster").isNotNull())
+    everywhere = clustered.withColumn("_all", F.count("*").over(Window.partitionBy())).where(
+        F.col("cluster").isNotNull()
+    )
     usual = everywhere.groupBy("cluster").agg(F.mode("shape").alias("_usual"))
     rows = everywhere.join(F.broadcast(usual), on="cluster")
     body = F.struct("address", F.substring("body_text", 1, EXAMPLE_CHARS).alias("text"))
@@ -85,7 +91,9 @@ def dead_letter_clusters(clustered: DataFrame) -> DataFrame:
     )
     whole = found.join(_apart(clustered), on="cluster", how="left")
     kept = [name for name in found.columns if name != "_example"]
-    return whole.select(*kept, F.col("_example.address").alias("example_address"), F.col("_example.text").alias("example"), "apart")
+    return whole.select(
+        *kept, F.col("_example.address").alias("example_address"), F.col("_example.text").alias("example"), "apart"
+    )
 
 
 def _apart(clustered: DataFrame) -> DataFrame:
@@ -95,10 +103,16 @@ def _apart(clustered: DataFrame) -> DataFrame:
     inside = clustered.where(F.col("cluster").isNotNull())
     sizes = inside.groupBy("cluster").agg(F.count("*").alias("_dead_letters"))
     marks = inside.select("cluster", F.explode("marks").alias("m"))
-    counted = marks.groupBy("cluster", f"m.{FIELD}", f"m.{WHAT}").agg(F.count("*").alias("_has"), F.avg("m.usual").alias("in_succeeded"))
-    shares = counted.join(F.broadcast(sizes), on="cluster").withColumn("in_cluster", F.col("_has") / F.col("_dead_letters"))
+    counted = marks.groupBy("cluster", f"m.{FIELD}", f"m.{WHAT}").agg(
+        F.count("*").alias("_has"), F.avg("m.usual").alias("in_succeeded")
+    )
+    shares = counted.join(F.broadcast(sizes), on="cluster").withColumn(
+        "in_cluster", F.col("_has") / F.col("_dead_letters")
+    )
     common = shares.where(F.col("in_cluster") >= 0.5)
-    row = F.struct((F.col("in_succeeded") - F.col("in_cluster")).alias("_order"), FIELD, WHAT, "in_cluster", "in_succeeded")
+    row = F.struct(
+        (F.col("in_succeeded") - F.col("in_cluster")).alias("_order"), FIELD, WHAT, "in_cluster", "in_succeeded"
+    )
     listed = common.groupBy("cluster").agg(F.slice(F.array_sort(F.collect_list(row)), 1, MOST_FIELDS).alias("_rows"))
     return listed.select("cluster", F.transform("_rows", lambda r: r.dropFields("_order")).alias("apart"))
 
@@ -119,7 +133,9 @@ def _patterns(marked: DataFrame) -> DataFrame:
 
 def _heads(patterns: DataFrame) -> DataFrame:
     """_pattern, _head: the rank of the pattern that heads its cluster."""
-    hashed = HashingTF(inputCol="_pattern", outputCol="_features", numFeatures=HASH_FEATURES, binary=True).transform(patterns)
+    hashed = HashingTF(inputCol="_pattern", outputCol="_features", numFeatures=HASH_FEATURES, binary=True).transform(
+        patterns
+    )
     # Computed once: the join below would compute it all twice.
     few = hashed.localCheckpoint()
     if few.isEmpty():

@@ -58,7 +58,9 @@ def dead_letter_ages(dead_letters: DataFrame, now: Column) -> DataFrame:
     for place, (bound_ms, _) in reversed(list(enumerate(AGES[:-1]))):
         order = F.when(F.col("age_ms") < bound_ms, place).otherwise(order)
     words = F.element_at(F.array(*(F.lit(name) for _, name in AGES)), F.col("age_order") + 1)
-    counted = resting.groupBy("queue", order.alias("age_order")).agg(F.count("*").alias("dead_letters"), F.max("age_ms").alias("oldest_ms"))
+    counted = resting.groupBy("queue", order.alias("age_order")).agg(
+        F.count("*").alias("dead_letters"), F.max("age_ms").alias("oldest_ms")
+    )
     return counted.select("queue", words.alias("age"), "age_order", "dead_letters", "oldest_ms")
 
 
@@ -68,7 +70,9 @@ def dead_letter_shapes(dead_letters: DataFrame) -> DataFrame:
     body_kind, shape (see `shape.with_body`), dead_letters, at_rest, first_seen_at, last_seen_at,
     example_address and example (the first one's body, at most 2,000 characters, null = not text).
     """
-    first = F.min_by(F.struct("address", F.substring("body_text", 1, EXAMPLE_CHARS).alias("text")), F.struct("dead_at", "address"))
+    first = F.min_by(
+        F.struct("address", F.substring("body_text", 1, EXAMPLE_CHARS).alias("text")), F.struct("dead_at", "address")
+    )
     shaped = with_body(dead_letters).groupBy("queue", "source_queue", "body_kind", "shape")
     counted = shaped.agg(F.count("*").alias("dead_letters"), _at_rest(), *_seen(), first.alias("first"))
     kept = ("queue", "source_queue", "body_kind", "shape", "dead_letters", "at_rest", "first_seen_at", "last_seen_at")
@@ -82,15 +86,22 @@ def dead_letter_minutes(dead_letters: DataFrame) -> DataFrame:
     minute = F.date_trunc("minute", "dead_at").alias("minute")
     counted = dead_letters.groupBy("source_queue", "reason", minute).agg(F.count("*").alias("dead_letters"))
     spans = counted.groupBy("source_queue", "reason").agg(F.min("minute").alias("low"), F.max("minute").alias("high"))
-    every = spans.select("source_queue", "reason", F.explode(F.sequence("low", "high", F.expr("interval 1 minute"))).alias("minute"))
+    every = spans.select(
+        "source_queue", "reason", F.explode(F.sequence("low", "high", F.expr("interval 1 minute"))).alias("minute")
+    )
     same = [every[name].eqNullSafe(counted[name]) for name in ("source_queue", "reason", "minute")]
     joined = every.join(counted, on=same, how="left")
     return joined.select(
-        every["source_queue"], every["reason"], every["minute"], F.coalesce("dead_letters", F.lit(0)).alias("dead_letters")
+        every["source_queue"],
+        every["reason"],
+        every["minute"],
+        F.coalesce("dead_letters", F.lit(0)).alias("dead_letters"),
     )
 
 
-def dead_letter_bursts(dead_letters: DataFrame, factor: float = BURST_FACTOR, least: int = BURST_DEAD_LETTERS) -> DataFrame:
+def dead_letter_bursts(
+    dead_letters: DataFrame, factor: float = BURST_FACTOR, least: int = BURST_DEAD_LETTERS
+) -> DataFrame:
     """One row per burst: minutes in which a source gave at least `least` dead letters and `factor`
     times its usual number.
 
@@ -113,7 +124,9 @@ def dead_letter_bursts(dead_letters: DataFrame, factor: float = BURST_FACTOR, le
         F.sum("dead_letters").alias("dead_letters"),
         F.max("dead_letters").alias("peak_per_minute"),
     )
-    return bursts.select("source_queue", "reason", "began_at", "ended_at", "dead_letters", "peak_per_minute", "usual_per_minute")
+    return bursts.select(
+        "source_queue", "reason", "began_at", "ended_at", "dead_letters", "peak_per_minute", "usual_per_minute"
+    )
 
 
 def succeeded_of(messages: DataFrame, journal: DataFrame) -> DataFrame:

@@ -38,7 +38,9 @@ def with_marks(dead_letters: DataFrame, succeeded: DataFrame) -> DataFrame:
     # beside the executors.
     seen_good = with_body(good).select("_source", *_SEEN, tokens().alias("_tokens")).localCheckpoint()
     seen_dead = (
-        with_body(dead_letters).select(*dead_letters.columns, *_SEEN, source.alias("_source"), tokens().alias("_tokens")).localCheckpoint()
+        with_body(dead_letters)
+        .select(*dead_letters.columns, *_SEEN, source.alias("_source"), tokens().alias("_tokens"))
+        .localCheckpoint()
     )
     expected = F.broadcast(_expected(seen_good))
     seen_good, seen_dead = (frame.join(expected, on=_LIKE, how="left") for frame in (seen_good, seen_dead))
@@ -46,8 +48,12 @@ def with_marks(dead_letters: DataFrame, succeeded: DataFrame) -> DataFrame:
     seen_good, seen_dead = (frame.withColumn("_tokens", whole) for frame in (seen_good, seen_dead))
     markers = _markers(seen_dead, seen_good).localCheckpoint()
     of_dead_letter = seen_dead.join(F.broadcast(markers), on=_LIKE, how="left")
-    marks = F.filter("_markers", lambda t: F.array_contains("_tokens", F.struct(t[FIELD].alias(FIELD), t[WHAT].alias(WHAT))))
-    return of_dead_letter.withColumn("marks", F.coalesce(marks, no_marks())).select(*dead_letters.columns, "body_kind", "shape", "marks")
+    marks = F.filter(
+        "_markers", lambda t: F.array_contains("_tokens", F.struct(t[FIELD].alias(FIELD), t[WHAT].alias(WHAT)))
+    )
+    return of_dead_letter.withColumn("marks", F.coalesce(marks, no_marks())).select(
+        *dead_letters.columns, "body_kind", "shape", "marks"
+    )
 
 
 def _format() -> Column:
@@ -57,7 +63,9 @@ def _format() -> Column:
 def _missed() -> Column:
     """Tokens of expected fields that a body does not have."""
     there = F.transform("fields", lambda f: f["path"])
-    missed = F.transform(F.array_except("_expected", there), lambda p: F.struct(p.alias(FIELD), F.lit(ABSENT).alias(WHAT)))
+    missed = F.transform(
+        F.array_except("_expected", there), lambda p: F.struct(p.alias(FIELD), F.lit(ABSENT).alias(WHAT))
+    )
     return F.coalesce(missed, F.array().cast("array<struct<field:string,what:string>>"))
 
 
@@ -74,9 +82,15 @@ def _expected(good: DataFrame) -> DataFrame:
 
 def _markers(dead: DataFrame, good: DataFrame) -> DataFrame:
     """_source, body_kind, _markers: array of (field, what, usual)."""
-    frequent = _counts(dead, "_dead").join(F.broadcast(_sizes(dead, "_dead_all")), on=_PART).where(F.col("_dead") >= _least("_dead_all"))
+    frequent = (
+        _counts(dead, "_dead")
+        .join(F.broadcast(_sizes(dead, "_dead_all")), on=_PART)
+        .where(F.col("_dead") >= _least("_dead_all"))
+    )
     both = frequent.join(_counts(good, "_good"), on=[*_PART, FIELD, WHAT], how="left")
-    compared = both.join(F.broadcast(_sizes(good, "_good_all")), on=_PART, how="left").na.fill(0, ["_good", "_good_all"])
+    compared = both.join(F.broadcast(_sizes(good, "_good_all")), on=_PART, how="left").na.fill(
+        0, ["_good", "_good_all"]
+    )
     # One more on the good side: what was never seen may still be there, the less the more was seen.
     expected = (F.col("_good") + 1) / (F.col("_good_all") + 1)
     telling = F.col("_dead") / F.col("_dead_all") >= LIFT * expected

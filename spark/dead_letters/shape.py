@@ -57,7 +57,9 @@ def with_body(frame: DataFrame) -> DataFrame:
         .when(F.col("_object").isNotNull(), "json")
         .otherwise("text")
     )
-    leaves = F.flatten(F.transform(F.map_entries("_object"), lambda entry: _leaves(entry["value"], entry["key"], MOST_DEPTH - 1)))
+    leaves = F.flatten(
+        F.transform(F.map_entries("_object"), lambda entry: _leaves(entry["value"], entry["key"], MOST_DEPTH - 1))
+    )
     body_fields = F.coalesce(F.slice(F.array_sort(leaves), 1, MOST_FIELDS), _no_fields())
     made = parsed.withColumn("body_kind", kind).withColumn("_body_fields", body_fields)
     with_shape = made.withColumn("shape", _shape()).withColumn("fields", F.concat("_body_fields", _attribute_fields()))
@@ -97,7 +99,11 @@ def _leaves(value: Column, path: Column, depth: int) -> Column:
     if depth == 0:
         return leaf
     inner = value.try_cast("map<string,variant>")
-    below = F.flatten(F.transform(F.map_entries(inner), lambda e: _leaves(e["value"], F.concat(path, F.lit("."), e["key"]), depth - 1)))
+    below = F.flatten(
+        F.transform(
+            F.map_entries(inner), lambda e: _leaves(e["value"], F.concat(path, F.lit("."), e["key"]), depth - 1)
+        )
+    )
     return F.when(F.size(inner) > 0, below).otherwise(leaf)
 
 
@@ -123,7 +129,11 @@ def _shape() -> Column:
     of_json = F.array_join(F.transform("_body_fields", lambda f: F.concat(f["path"], F.lit(": "), f["type"])), ", ")
     of_binary = F.concat(F.lit("binary "), F.lower(F.hex(F.substring("body", 1, 4))))
     kind = F.col("body_kind")
-    shape = F.when(kind == "json", of_json).when(kind == "text", masked(F.col("body_text"))).when(kind == "binary", of_binary)
+    shape = (
+        F.when(kind == "json", of_json)
+        .when(kind == "text", masked(F.col("body_text")))
+        .when(kind == "binary", of_binary)
+    )
     return F.coalesce(F.substring(shape, 1, SHAPE_CHARS), F.lit(""))
 
 
@@ -131,7 +141,11 @@ def _said_of(field: Column) -> Column:
     path, kind, value = field["path"], field["type"], field["value"]
     by_value = F.when(F.length(value) <= VALUE_CHARS, F.concat(F.lit("= "), value))
     like = F.when(kind == "number", _size_of(value)).when(kind == "string", _class_of(value))
-    return F.array(_token(path, F.concat(F.lit("type "), kind)), _token(path, F.concat(F.lit("like "), like)), _token(path, by_value))
+    return F.array(
+        _token(path, F.concat(F.lit("type "), kind)),
+        _token(path, F.concat(F.lit("like "), like)),
+        _token(path, by_value),
+    )
 
 
 def _size_of(number: Column) -> Column:
@@ -144,7 +158,9 @@ def _size_of(number: Column) -> Column:
 def _class_of(text: Column) -> Column:
     digits = F.regexp_replace(F.substring(text, 1, 200), r"\d+", "9")
     dead_letters = F.regexp_replace(digits, r"\p{L}+", "a")
-    return F.when(text == "", "nothing").otherwise(F.substring(F.regexp_replace(dead_letters, r"(?:[a9]{2,})", "aa9"), 1, CLASS_CHARS))
+    return F.when(text == "", "nothing").otherwise(
+        F.substring(F.regexp_replace(dead_letters, r"(?:[a9]{2,})", "aa9"), 1, CLASS_CHARS)
+    )
 
 
 def _field(path: Column, kind: Column, value: Column) -> Column:

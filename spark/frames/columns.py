@@ -21,7 +21,14 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-TEXT, BYTES, FLAG, INT, LONG, TIME = StringType(), BinaryType(), BooleanType(), IntegerType(), LongType(), TimestampType()
+TEXT, BYTES, FLAG, INT, LONG, TIME = (
+    StringType(),
+    BinaryType(),
+    BooleanType(),
+    IntegerType(),
+    LongType(),
+    TimestampType(),
+)
 
 
 def row(**fields: DataType) -> StructType:
@@ -56,7 +63,9 @@ MESSAGES = row(
     # copy of a commit). Only `shown` is ever received.
     status=TEXT,
     native=FLAG,  # A Kafka-native producer wrote it: value = body, headers = attributes.
-    schema_id=INT,  # Id in a Confluent head, whoever registered it (null = no such head). Native and not null = foreign or newer.
+    # Id in a Confluent head, whoever registered it (null = no such head). Native and not null =
+    # foreign or newer.
+    schema_id=INT,
     body=BYTES,
     body_text=TEXT,  # The body as text, null when it is not text.
     body_bytes=LONG,
@@ -105,7 +114,9 @@ DELIVERIES = row(
     receive_count=INT,  # 1 = first delivery in the range that was read.
     sent_at=TIME,  # Null when the record is not in the range that was read, or Kafka no longer has it.
     first_visible_at=TIME,  # When the message was first receivable (its due_at).
-    visible_at=TIME,  # When it became receivable for this delivery: due_at, then the release's time or the lapsed deadline.
+    # When it became receivable for this delivery: due_at, then the release's time or the lapsed
+    # deadline.
+    visible_at=TIME,
     received_at=TIME,
     deadline_at=TIME,  # Last deadline, after extensions.
     extensions=INT,  # How often the deadline was moved; to end the lease at once is a release and none.
@@ -124,7 +135,9 @@ DEAD_LETTERS = row(
     incarnation=TEXT,
     partition=INT,
     offset=LONG,
-    address=TEXT,  # incarnation/partition/offset: what the facade makes the message id of (Spark does not have the secret).
+    # incarnation/partition/offset: what the facade makes the message id of (Spark does not have the
+    # secret).
+    address=TEXT,
     dead_at=TIME,  # Log-append time of the dead letter.
     reason=TEXT,  # exhausted | killed.
     source_queue=TEXT,  # Where it died; null when that queue is gone.
@@ -146,7 +159,9 @@ DEAD_LETTERS = row(
     sender=TEXT,
     group=TEXT,
     priority=INT,
-    settled_how=TEXT,  # acked | moved (redriven) | deleted | expired | purged | dead | settled (no longer told how); null = at rest.
+    # acked | moved (redriven) | deleted | expired | purged | dead | settled (no longer told how);
+    # null = at rest.
+    settled_how=TEXT,
     settled_at=TIME,
 )
 
@@ -231,7 +246,9 @@ COUNTS = row(
     tag=TEXT,  # '' for what happens to a queue, not under a tag (sent, arrived).
     principal=TEXT,  # Who sent it (`native` = a Kafka-native producer); '' = the log does not tell.
     measure=TEXT,  # sent | arrived (moved here) | a word of EventKind.
-    requests=LONG,  # About: entries of the journal, which merge calls and split them; records sent singly, and atomic batches.
+    # About: entries of the journal, which merge calls and split them; records sent singly, and
+    # atomic batches.
+    requests=LONG,
     messages=LONG,  # Below 0: was taken for leased in a minute before, and given back undelivered.
     bytes=LONG,  # Of bodies; 0 for what the journal says.
 )
@@ -258,7 +275,9 @@ LIFECYCLES = row(
     due_at=TIME,
     body_bytes=LONG,
     settled_at=TIME,  # Null = open.
-    settled_how=TEXT,  # acked | dead | expired | deleted | moved | skipped | purged | settled (the log no longer tells how); null = open.
+    # acked | dead | expired | deleted | moved | skipped | purged | settled (the log no longer tells
+    # how); null = open.
+    settled_how=TEXT,
 )
 
 FRAMES = {

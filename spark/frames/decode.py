@@ -81,7 +81,9 @@ def messages_of(records: DataFrame, topic_prefix: str) -> DataFrame:
         "native",
         "schema_id",
         "body",
-        F.when(F.col("native") | F.col("m.body_is_text"), F.try_validate_utf8(F.col("body").cast("string"))).alias("body_text"),
+        F.when(F.col("native") | F.col("m.body_is_text"), F.try_validate_utf8(F.col("body").cast("string"))).alias(
+            "body_text"
+        ),
         F.length("body").cast("long").alias("body_bytes"),
         F.when(F.col("native"), native_attributes("headers")).otherwise(F.col("m.attributes")).alias("attributes"),
         F.when(named, F.col("m.delay_ms")).alias("delay_ms"),
@@ -134,7 +136,8 @@ def entries_of(records: DataFrame) -> DataFrame:
     )
     return entries.select(
         "queue", "incarnation", "partition", "log_partition", "log_offset", "place", "logged_at",
-        "e.seq", F.timestamp_millis("e.at_ms").alias("at"), "e.kind", F.col("e.tag").alias("tag_id"), "e.offsets", "e.times", "e.reason",
+        "e.seq", F.timestamp_millis("e.at_ms").alias("at"), "e.kind", F.col("e.tag").alias("tag_id"), "e.offsets",
+        "e.times", "e.reason",
     )  # fmt: skip
 
 
@@ -143,11 +146,17 @@ def meters_of(records: DataFrame) -> DataFrame:
 
     Reads value.
     """
-    headed = records.withColumn("schema_id", head_id()).withColumn("m", avro_fields("meter")).where(F.col("m.rows").isNotNull())
+    headed = (
+        records.withColumn("schema_id", head_id())
+        .withColumn("m", avro_fields("meter"))
+        .where(F.col("m.rows").isNotNull())
+    )
     once = headed.select("m.minute_ms", "m.worker", "m.queue", "m.incarnation", "m.rows").dropDuplicates(
         ["minute_ms", "worker", "incarnation"]
     )
-    rows = once.select(F.timestamp_millis("minute_ms").alias("minute"), "worker", "queue", "incarnation", F.explode("rows").alias("r"))
+    rows = once.select(
+        F.timestamp_millis("minute_ms").alias("minute"), "worker", "queue", "incarnation", F.explode("rows").alias("r")
+    )
     fields = ("tag", "operation", "requests", "messages", "sum_us", "max_us", "bounds", "counts")
     return rows.select("minute", "worker", "queue", "incarnation", *(f"r.{name}" for name in fields))
 
@@ -157,7 +166,11 @@ def audit_of(records: DataFrame) -> DataFrame:
 
     Reads value.
     """
-    headed = records.withColumn("schema_id", head_id()).withColumn("a", avro_fields("audit")).where(F.col("a.worker").isNotNull())
+    headed = (
+        records.withColumn("schema_id", head_id())
+        .withColumn("a", avro_fields("audit"))
+        .where(F.col("a.worker").isNotNull())
+    )
     once = headed.select("a.*").dropDuplicates(["worker", "number"])
     return once.select(F.timestamp_millis("at_ms").alias("at"), *(name for name in once.columns if name != "at_ms"))
 
@@ -175,8 +188,14 @@ def unread_of(records: DataFrame, subject: str) -> DataFrame:
     sign = {"message": "body", "journal": "entries", "queue": "name", "snapshot": "tags", "meter": "rows"}[subject]
     read = headed.withColumn("known", known).withColumn("sign", avro_fields(subject)[sign])
     claims = F.col("schema_id").isNotNull() | F.lit(subject != "message")
-    reason = F.when(F.col("known") & F.col("sign").isNull(), "undecodable").when(~F.col("known") & claims, "unknown_schema")
-    counted = read.withColumn("reason", reason).where(F.col("reason").isNotNull()).groupBy("topic", "partition", "reason", "schema_id")
+    reason = F.when(F.col("known") & F.col("sign").isNull(), "undecodable").when(
+        ~F.col("known") & claims, "unknown_schema"
+    )
+    counted = (
+        read.withColumn("reason", reason)
+        .where(F.col("reason").isNotNull())
+        .groupBy("topic", "partition", "reason", "schema_id")
+    )
     return counted.agg(
         F.count("*").alias("records"), F.min("offset").alias("first_offset"), F.max("offset").alias("last_offset")
     )  # fmt: skip

@@ -76,8 +76,12 @@ def log_arguments(parser: ArgumentParser) -> None:
     """Adds the options that say where the log is."""
     parser.add_argument("--bootstrap", help="Kafka's bootstrap servers (default 127.0.0.1:9092)")
     parser.add_argument("--prefix", help=f"first part of every topic (default {DEFAULT_PREFIX})")
-    parser.add_argument("--kafka-config", type=Path, help="properties file of the Kafka client: security.protocol=SASL_SSL and the like")
-    parser.add_argument("--kafka", action="append", default=[], metavar="NAME=VALUE", help="one more property, may be repeated")
+    parser.add_argument(
+        "--kafka-config", type=Path, help="properties file of the Kafka client: security.protocol=SASL_SSL and the like"
+    )
+    parser.add_argument(
+        "--kafka", action="append", default=[], metavar="NAME=VALUE", help="one more property, may be repeated"
+    )
 
 
 def log_of(given: Namespace) -> Log:

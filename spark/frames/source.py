@@ -82,7 +82,9 @@ def read(spark_session: SparkSession, log: Log, topics: Mapping[str, str], span:
     The range is resolved to offsets by the brokers, so nothing outside is fetched.
     """
     isolation = {} if span.to_offsets else _COMMITTED
-    reader = spark_session.read.format("kafka").options(**log.source_options, **_BOTH, **isolation, **topics, **_bounds(span))
+    reader = spark_session.read.format("kafka").options(
+        **log.source_options, **_BOTH, **isolation, **topics, **_bounds(span)
+    )
     reader = reader.option("maxRecordsPerPartition", _TASK_RECORDS)
     return reader.load()
 
@@ -91,8 +93,16 @@ def stream(spark_session: SparkSession, log: Log, topics: Mapping[str, str], mos
     """The same as a stream from the oldest record on; at most `most_records` in a micro-batch. New
     queues join by themselves.
     """
-    options = {"startingOffsets": "earliest", "maxOffsetsPerTrigger": str(most_records), "kafka.metadata.max.age.ms": "10000"}
-    return spark_session.readStream.format("kafka").options(**log.source_options, **_BOTH, **_COMMITTED, **topics, **options).load()
+    options = {
+        "startingOffsets": "earliest",
+        "maxOffsetsPerTrigger": str(most_records),
+        "kafka.metadata.max.age.ms": "10000",
+    }
+    return (
+        spark_session.readStream.format("kafka")
+        .options(**log.source_options, **_BOTH, **_COMMITTED, **topics, **options)
+        .load()
+    )
 
 
 def answered(spark_session: SparkSession, log: Log) -> None:
@@ -157,7 +167,9 @@ def make_topic(spark_session: SparkSession, log: Log, topic: str) -> None:
     with _admin(spark_session, log) as admin:
         if not admin.listTopics().names().get().contains(topic):
             # The number of partitions and of replicas: the brokers'.
-            new = jvm.org.apache.kafka.clients.admin.NewTopic(topic, jvm.java.util.Optional.empty(), jvm.java.util.Optional.empty())
+            new = jvm.org.apache.kafka.clients.admin.NewTopic(
+                topic, jvm.java.util.Optional.empty(), jvm.java.util.Optional.empty()
+            )
             admin.createTopics(jvm.java.util.Collections.singleton(new)).all().get()
 
 

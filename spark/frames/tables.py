@@ -12,10 +12,29 @@ from collections.abc import Mapping
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from schemas.topics import QUEUE_KEY, audit_topic, control_topic, journal_topic, meter_topic, queue_topic, queue_topics, snapshot_topic
+from schemas.topics import (
+    QUEUE_KEY,
+    audit_topic,
+    control_topic,
+    journal_topic,
+    meter_topic,
+    queue_topic,
+    queue_topics,
+    snapshot_topic,
+)
 from schemas.vocabulary import BATCH_CLOCK_MARGIN_MS, BATCH_SPAN_MS, LATE_MS
 from spark.frames.columns import FRAMES, MESSAGES
-from spark.frames.decode import audit_of, avro_fields, entries_of, head_id, messages_of, meters_of, plus_ms, time_of, unread_of
+from spark.frames.decode import (
+    audit_of,
+    avro_fields,
+    entries_of,
+    head_id,
+    messages_of,
+    meters_of,
+    plus_ms,
+    time_of,
+    unread_of,
+)
 from spark.frames.log import Log
 from spark.frames.source import ALL, Span, all_queues, one_topic, parts, read, stream
 from spark.rules.atomic_batches import judged, judged_stream
@@ -35,7 +54,11 @@ def queues_of(records: DataFrame) -> DataFrame:
     """
     keyed = records.where(F.col("key").cast("string").startswith(QUEUE_KEY))
     newest = keyed.groupBy("key").agg(F.max_by("value", "offset").alias("value")).where(F.col("value").isNotNull())
-    read_ = newest.withColumn("schema_id", head_id()).withColumn("q", avro_fields("queue")).where(F.col("q.name").isNotNull())
+    read_ = (
+        newest.withColumn("schema_id", head_id())
+        .withColumn("q", avro_fields("queue"))
+        .where(F.col("q.name").isNotNull())
+    )
     policy = F.col("q.redrive_policy")
     return read_.select(
         F.col("q.name").alias("queue"),
@@ -70,7 +93,9 @@ def with_queues(messages: DataFrame, queues: DataFrame) -> DataFrame:
     known = queues.select("queue", "incarnation", F.col("delay_ms").alias("queue_delay_ms"))
     joined = messages.join(F.broadcast(known), on="queue", how="left")
     delay = F.coalesce("delay_ms", "queue_delay_ms", F.lit(0))
-    timed = joined.withColumn("delay_ms", delay.cast("long")).withColumn("due_at", plus_ms(F.col("sent_at"), F.col("delay_ms")))
+    timed = joined.withColumn("delay_ms", delay.cast("long")).withColumn(
+        "due_at", plus_ms(F.col("sent_at"), F.col("delay_ms"))
+    )
     return timed.select(*MESSAGES.names)
 
 
@@ -107,7 +132,11 @@ class Tables:
         """
         topic = queue_topics(self.log.prefix)
         low, high = (
-            {queue_topic(self.log.prefix, queue): {p: pair[n] for p, pair in of.items()} for queue, of in ranges.items()} for n in (0, 1)
+            {
+                queue_topic(self.log.prefix, queue): {p: pair[n] for p, pair in of.items()}
+                for queue, of in ranges.items()
+            }
+            for n in (0, 1)
         )
         span = Span(from_offsets=low, to_offsets=high)
         return with_queues(messages_of(read(self.spark_session, self.log, parts(span), span), topic), queues)
@@ -125,12 +154,16 @@ class Tables:
         """METERS whose minute is in the span. A record is appended up to an hour after its
         minute.
         """
-        records = read(self.spark_session, self.log, one_topic(meter_topic(self.log.prefix)), self.span.padded(0, LATE_MS))
+        records = read(
+            self.spark_session, self.log, one_topic(meter_topic(self.log.prefix)), self.span.padded(0, LATE_MS)
+        )
         return self.within(meters_of(records), "minute")
 
     def audit(self) -> DataFrame:
         """AUDIT: who has asked for what in the span."""
-        records = read(self.spark_session, self.log, one_topic(audit_topic(self.log.prefix)), self.span.padded(0, LATE_MS))
+        records = read(
+            self.spark_session, self.log, one_topic(audit_topic(self.log.prefix)), self.span.padded(0, LATE_MS)
+        )
         return self.within(audit_of(records), "at")
 
     def snapshots(self) -> DataFrame:
@@ -153,7 +186,9 @@ class Tables:
     def dead_letters(self) -> DataFrame:
         """DEAD_LETTERS that were appended in the span; what became of them as of now."""
         queues = self.queues()
-        return dead_letters_of(self.messages(), self.until_now().journal(queues), runs_of_snapshots(self.snapshots()), queues)
+        return dead_letters_of(
+            self.messages(), self.until_now().journal(queues), runs_of_snapshots(self.snapshots()), queues
+        )
 
     def unread(self) -> DataFrame:
         """UNREAD of queues' topics, journal, snapshots and control topic."""

@@ -41,7 +41,12 @@ class Live:
     """
 
     def __init__(
-        self, spark_session: SparkSession, log: Log, out: Path, rates_topic: str | None, batch_records: int = BATCH_RECORDS
+        self,
+        spark_session: SparkSession,
+        log: Log,
+        out: Path,
+        rates_topic: str | None,
+        batch_records: int = BATCH_RECORDS,
     ) -> None:
         self._spark_session = spark_session
         self._log = log
@@ -74,7 +79,9 @@ class Live:
         for query in self._queries:
             query.stop()
 
-    def _start(self, name: str, topics: dict[str, str], take: Callable[[DataFrame, int], None], every_s: int | None) -> None:
+    def _start(
+        self, name: str, topics: dict[str, str], take: Callable[[DataFrame, int], None], every_s: int | None
+    ) -> None:
         def take_kept(batch: DataFrame, number: int) -> None:
             batch.persist()
             try:
@@ -84,7 +91,9 @@ class Live:
 
         writer = stream(self._spark_session, self._log, topics, self._batch_records).writeStream.queryName(name)
         kept = writer.option("checkpointLocation", str(self._out / "checkpoints" / name))
-        timed = kept.trigger(availableNow=True) if every_s is None else kept.trigger(processingTime=f"{every_s} seconds")
+        timed = (
+            kept.trigger(availableNow=True) if every_s is None else kept.trigger(processingTime=f"{every_s} seconds")
+        )
         self._queries.append(timed.foreachBatch(take_kept).start())
 
     def _take_messages(self, batch: DataFrame, number: int) -> None:
@@ -124,7 +133,9 @@ class Live:
     def _tell(self, name: str, number: int) -> None:
         path = str(self._out / f"tallies/stream={name}/batch={number}")
         written = self._spark_session.read.schema(COUNTS).parquet(path)
-        whole = written.agg(F.coalesce(F.sum("messages"), F.lit(0)).alias("messages"), F.max("minute").alias("minute")).collect()[0]
+        whole = written.agg(
+            F.coalesce(F.sum("messages"), F.lit(0)).alias("messages"), F.max("minute").alias("minute")
+        ).collect()[0]
         until = "" if whole["minute"] is None else f", up to {whole['minute']:%Y-%m-%d %H:%M}"
         tell("live", f"batch {number} of {name}: {whole['messages']:,} counted{until}")
         if self._rates_topic is not None:

@@ -24,7 +24,8 @@ _OF_LEASES = (*map(str, (*LEASES, *PROLONGS, *ENDS, *UNDOES)), "purged")
 SEQS = row(incarnation=TEXT, partition=INT, last_seq=LONG)
 # What tallies need of a message.
 RECORDS = row(
-    queue=TEXT, partition=INT, offset=LONG, sent_at=TIME, status=TEXT, body_bytes=LONG, sender=TEXT, batch=BATCH_MARK, origin=ORIGIN
+    queue=TEXT, partition=INT, offset=LONG, sent_at=TIME, status=TEXT, body_bytes=LONG, sender=TEXT, batch=BATCH_MARK,
+    origin=ORIGIN
 )  # fmt: skip
 
 
@@ -32,7 +33,11 @@ def new_entries(entries: DataFrame, seqs: DataFrame) -> DataFrame:
     """The entries whose seq is above all before them: in this micro-batch, and in those before it
     (SEQS).
     """
-    place = Window.partitionBy(*_UNIT).orderBy("log_partition", "log_offset", "place").rowsBetween(Window.unboundedPreceding, -1)
+    place = (
+        Window.partitionBy(*_UNIT)
+        .orderBy("log_partition", "log_offset", "place")
+        .rowsBetween(Window.unboundedPreceding, -1)
+    )
     known = entries.join(seqs, on=_UNIT, how="left").withColumn("before", F.max("seq").over(place))
     newest = F.greatest(F.coalesce("before", F.lit(0)), F.coalesce("last_seq", F.lit(0)))
     return known.where(F.col("seq") > newest).drop("before", "last_seq")
@@ -63,7 +68,11 @@ def decided(records: DataFrame, pending: DataFrame) -> DataFrame:
         F.unix_millis(F.max("sent_at").over(one)).alias("last_ms"),
     )  # fmt: skip
     whole = (F.col("seen") == F.col("batch.size")) & (F.col("last_ms") - F.col("first_ms") <= BATCH_SPAN_MS)
-    may_come = (F.col("lowest") == 0) & (F.col("seen") < F.col("batch.size")) & (F.col("newest_ms") - F.col("first_ms") <= BATCH_SPAN_MS)
+    may_come = (
+        (F.col("lowest") == 0)
+        & (F.col("seen") < F.col("batch.size"))
+        & (F.col("newest_ms") - F.col("first_ms") <= BATCH_SPAN_MS)
+    )
     status = F.when(whole, "shown").when(may_come, "undecided").otherwise("torn")
     return both.where(~marked).unionByName(judged.withColumn("status", status).select(*RECORDS.names))
 

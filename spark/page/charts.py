@@ -18,7 +18,9 @@ LEFT, RIGHT, TOP, BOTTOM = 54, 16, 8, 24
 BAR, ROOM = 44, 84  # The height of a name with its bar; room behind the longest bar for its number.
 MOST_NAME = 36  # Characters that a chart of the usual width has room for.
 COLOURS = 6
-_TIME_STEPS = [60_000 * minutes for minutes in (1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440, 2880, 10_080, 43_200)]
+_TIME_STEPS = [
+    60_000 * minutes for minutes in (1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440, 2880, 10_080, 43_200)
+]
 _DURATIONS = (1, 10, 100, 1_000, 10_000, 60_000, 600_000, 3_600_000, 36_000_000, 86_400_000, 864_000_000, 8_640_000_000)
 Form = Callable[[float], str]
 
@@ -55,7 +57,14 @@ class Frame:
 
 
 def lines(
-    series: Sequence[Series], begin_ms: int, end_ms: int, form: Form = short, *, log: bool = False, steps: bool = False, width: int = WIDTH
+    series: Sequence[Series],
+    begin_ms: int,
+    end_ms: int,
+    form: Form = short,
+    *,
+    log: bool = False,
+    steps: bool = False,
+    width: int = WIDTH,
 ) -> str:
     """One line per series; with `steps` a value holds until the next."""
     most = max((value for one in series for _, value in one.points if value is not None), default=0)
@@ -113,7 +122,9 @@ def columns(series: Sequence[Series], step_ms: int, begin_ms: int, end_ms: int, 
     return _svg(_axes(frame, ticks, form) + "".join(drawn), ", ".join(one.name for one in series), WIDTH)
 
 
-def bars(rows: Sequence[tuple[str, Sequence[float]]], names: Sequence[str], form: Form = short, width: int = WIDTH) -> str:
+def bars(
+    rows: Sequence[tuple[str, Sequence[float]]], names: Sequence[str], form: Form = short, width: int = WIDTH
+) -> str:
     """Stacked bars, one per name, longest possible = the largest sum; the sum stands behind the
     bar.
     """
@@ -127,7 +138,10 @@ def bars(rows: Sequence[tuple[str, Sequence[float]]], names: Sequence[str], form
             long = room * value / most
             if value:
                 tip = f"<title>{escape(name)}, {escape(names[place])}: {escape(form(value))}</title>"
-                drawn.append(f'<rect class="k{place} area" x="{x:.1f}" y="{y + 20}" width="{max(0.5, long):.1f}" height="16">{tip}</rect>')
+                drawn.append(
+                    f'<rect class="k{place} area" x="{x:.1f}" y="{y + 20}" width="{max(0.5, long):.1f}" '
+                    f'height="16">{tip}</rect>'
+                )
             x += long
         drawn.append(f'<text x="{x + 6:.1f}" y="{y + 33}">{escape(form(sum(parts)))}</text>')
     return _svg("".join(drawn), ", ".join(names), width, len(rows) * BAR + 4)

@@ -24,7 +24,9 @@ def dead_letters(shown: Figures) -> str:
     if not shown["dead_letter_sources"]:
         return section("dead_letters", "Dead letters", _ABOUT, '<p class="none">No message died in this time.</p>')
     charts = grid(_over_time(shown), _by_age(shown))
-    return section("dead_letters", "Dead letters", _ABOUT, charts, _sources(shown), _bursts(shown), _causes(shown), _shapes(shown))
+    return section(
+        "dead_letters", "Dead letters", _ABOUT, charts, _sources(shown), _bursts(shown), _causes(shown), _shapes(shown)
+    )
 
 
 def _over_time(shown: Figures) -> str:
@@ -55,7 +57,10 @@ def _by_age(shown: Figures) -> str:
     title = "Dead letters at rest, by how long they have been dead"
     if not names:
         return figure(title, "None is at rest: all were redriven, acknowledged or deleted.", "")
-    rows = sorted(((queue, [found.get(age, 0) for age in names]) for queue, found in by_queue.items()), key=lambda pair: -sum(pair[1]))
+    rows = sorted(
+        ((queue, [found.get(age, 0) for age in names]) for queue, found in by_queue.items()),
+        key=lambda pair: -sum(pair[1]),
+    )
     oldest = max(row["oldest_ms"] for row in shown["dead_letter_ages"])
     return figure(title, f"The oldest one lies there for {duration(oldest)}.", bars(rows[:8], names), names)
 
@@ -67,7 +72,10 @@ def _sources(shown: Figures) -> str:
         text_column("Reason", "reason"),
         text_column("Dead-letter queue", "queue"),
     ]
-    cells += [column("Dead letters", "dead_letters", count, summed=True), column("At rest", "at_rest", count, summed=True)]
+    cells += [
+        column("Dead letters", "dead_letters", count, summed=True),
+        column("At rest", "at_rest", count, summed=True),
+    ]
     cells += [column("Bytes", "body_bytes", size, summed=True), column("Lived (p50)", "lived_ms_p50", duration)]
     cells += [column("First", "first_seen_at", moment), column("Last", "last_seen_at", moment)]
     return "<h4>Where they come from</h4>" + table(shown["dead_letter_sources"], cells)
@@ -80,7 +88,10 @@ def _bursts(shown: Figures) -> str:
         column("Began", "began_at", moment),
         column("Ended", "ended_at", moment),
     ]
-    cells += [column("Dead letters", "dead_letters", count, summed=True), column("Peak per minute", "peak_per_minute", count)]
+    cells += [
+        column("Dead letters", "dead_letters", count, summed=True),
+        column("Peak per minute", "peak_per_minute", count),
+    ]
     cells.append(column("Usual per minute", "usual_per_minute", count))
     empty = "No source gave far more dead letters in a minute than it usually does."
     return "<h4>Bursts</h4>" + table(shown["dead_letter_bursts"], cells, 15, empty)
@@ -89,10 +100,16 @@ def _bursts(shown: Figures) -> str:
 def _causes(shown: Figures) -> str:
     found = shown["dead_letter_clusters"]
     if not found:
-        return '<h4>Causes</h4><p class="none">No group of similar dead letters is large enough (20 dead letters) to be called a cause.</p>'
+        return (
+            '<h4>Causes</h4><p class="none">No group of similar dead letters is large enough (20 dead '
+            "letters) to be called a cause.</p>"
+        )
     named = [(f"{row['cluster']}: {_mark(row)}", [row["dead_letters"]]) for row in found[:12]]
     of_all = sum(row["share"] for row in found)
-    says = f"{share(min(1.0, of_all))} of the dead letters belong to one of {len(found)} causes; the rest is alike to few others."
+    says = (
+        f"{share(min(1.0, of_all))} of the dead letters belong to one of {len(found)} causes; the rest is "
+        "alike to few others."
+    )
     chart = grid(figure("Dead letters by cause", says, bars(named, ["dead_letters"], width=WIDE), wide=True))
     return f"<h4>Causes</h4>{chart}" + "".join(_cause(row) for row in found[:12])
 
@@ -108,14 +125,20 @@ def _mark(row: Row) -> str:
 def _cause(row: Row) -> str:
     where = ", ".join(filter(None, row["source_queues"])) or "a queue that is gone"
     said = (
-        f"{count(row['dead_letters'])} dead letters ({share(row['share'])}), {count(row['at_rest'])} of them at rest; from {where}, "
+        f"{count(row['dead_letters'])} dead letters ({share(row['share'])}), {count(row['at_rest'])} of them "
+        f"at rest; from {where}, "
         f"{' and '.join(row['reasons'])}; {moment(row['first_seen_at'])} to {moment(row['last_seen_at'])}"
     )
     if row.get("one_in", 1) > 1:
         said += f"; counted on one dead letter in {row['one_in']}"
     cells = [text_column("Field", "field"), text_column("What", "what")]
-    cells += [column("Of these dead letters", "in_cluster", share), column("Of messages that succeeded", "in_succeeded", share)]
-    apart = table([_as_dict(mark) for mark in row["apart"] or []], cells, empty="Nothing sets them apart but their likeness.")
+    cells += [
+        column("Of these dead letters", "in_cluster", share),
+        column("Of messages that succeeded", "in_succeeded", share),
+    ]
+    apart = table(
+        [_as_dict(mark) for mark in row["apart"] or []], cells, empty="Nothing sets them apart but their likeness."
+    )
     example = escape(row["example"]) if row["example"] else f"The body is no text: {escape(str(row['shape']))}"
     title = f"<h3>Cause {row['cluster']}: {escape(_mark(row))}</h3>"
     address = f"<p>Example, at {escape(str(row['example_address'] or NONE))}:</p>"
@@ -130,8 +153,15 @@ def _as_dict(mark: Row) -> dict[str, Any]:
 
 def _shapes(shown: Figures) -> str:
     rows = [{**row, "shape": row["shape"] or "(empty)"} for row in shown["dead_letter_shapes"]]
-    cells = [text_column("Source", "source_queue"), text_column("Kind", "body_kind"), text_column("Shape of the body", "shape")]
-    cells += [column("Dead letters", "dead_letters", count, summed=True), column("At rest", "at_rest", count, summed=True)]
+    cells = [
+        text_column("Source", "source_queue"),
+        text_column("Kind", "body_kind"),
+        text_column("Shape of the body", "shape"),
+    ]
+    cells += [
+        column("Dead letters", "dead_letters", count, summed=True),
+        column("At rest", "at_rest", count, summed=True),
+    ]
     cells.append(column("Last", "last_seen_at", moment))
     return "<h4>Shapes of bodies</h4>" + table(rows, cells, 12)
 

@@ -25,10 +25,14 @@ def figures_of(frames: Mapping[str, DataFrame], begin: datetime, end: datetime) 
     minute with traffic to the last.
     """
     begin_ms, end_ms = _extent(frames["tallies"], begin, end)
-    step_ms = _MINUTE_MS * next((n for n in _STEPS_MIN if (end_ms - begin_ms) / (n * _MINUTE_MS) <= MOST_STEPS), _STEPS_MIN[-1])
+    step_ms = _MINUTE_MS * next(
+        (n for n in _STEPS_MIN if (end_ms - begin_ms) / (n * _MINUTE_MS) <= MOST_STEPS), _STEPS_MIN[-1]
+    )
     begin_ms -= begin_ms % step_ms
     end_ms += -end_ms % step_ms
-    at = F.greatest(F.lit(begin_ms), F.unix_millis("minute") - F.pmod(F.unix_millis("minute"), F.lit(step_ms))).alias("at_ms")
+    at = F.greatest(F.lit(begin_ms), F.unix_millis("minute") - F.pmod(F.unix_millis("minute"), F.lit(step_ms))).alias(
+        "at_ms"
+    )
     return {
         "begin_ms": begin_ms,
         "end_ms": end_ms,
@@ -36,8 +40,12 @@ def figures_of(frames: Mapping[str, DataFrame], begin: datetime, end: datetime) 
         "traffic": _traffic(frames["tallies"], at),
         "latency": _latency(frames["latency"], at),
         "backlog": _backlog(frames["backlog"], at),
-        "leases": rows_of(frames["lease_histogram"].groupBy("below_ms").agg(F.sum("count").alias("count")).orderBy("below_ms")),
-        "slow_leases": rows_of(frames["slow_leases"].orderBy(F.desc("lapsed"), F.desc("late"), F.desc("near"), "hour", "queue", "tag")),
+        "leases": rows_of(
+            frames["lease_histogram"].groupBy("below_ms").agg(F.sum("count").alias("count")).orderBy("below_ms")
+        ),
+        "slow_leases": rows_of(
+            frames["slow_leases"].orderBy(F.desc("lapsed"), F.desc("late"), F.desc("near"), "hour", "queue", "tag")
+        ),
         "poison": rows_of(frames["poison"].orderBy(F.desc("deliveries"), "queue", "tag", "rank")),
         "metering": rows_of(frames["metering"].orderBy("date", "role", F.desc("messages"), "principal", "queueName")),
         "daily": rows_of(frames["daily"].orderBy("date", "queueName", "tagName")),
@@ -53,7 +61,9 @@ def rows_of(frame: DataFrame, most: int = MOST_ROWS) -> list[dict[str, Any]]:
 
 def _extent(counts: DataFrame, begin: datetime, end: datetime) -> tuple[int, int]:
     low, high = (int(time.timestamp() * 1000) for time in (begin, end))
-    seen = counts.agg(F.min(F.unix_millis("minute")).alias("low"), F.max(F.unix_millis("minute")).alias("high")).collect()[0]
+    seen = counts.agg(
+        F.min(F.unix_millis("minute")).alias("low"), F.max(F.unix_millis("minute")).alias("high")
+    ).collect()[0]
     if seen["low"] is None:
         return low, high
     return max(low - low % _MINUTE_MS, seen["low"]), min(high + -high % _MINUTE_MS, seen["high"] + _MINUTE_MS)
@@ -71,7 +81,11 @@ def _latency(latency: DataFrame, at: Column) -> list[dict[str, Any]]:
     busy = _busiest(latency, "count")
     middle = (F.sum(F.col("p50_ms") * F.col("count")) / F.sum("count")).alias("p50_ms")
     most = [F.max(name).alias(name) for name in ("p95_ms", "p99_ms")]
-    found = latency.join(F.broadcast(busy), on=["queue", "tag"]).groupBy("queue", "tag", "place", "measure", at).agg(middle, *most)
+    found = (
+        latency.join(F.broadcast(busy), on=["queue", "tag"])
+        .groupBy("queue", "tag", "place", "measure", at)
+        .agg(middle, *most)
+    )
     return rows_of(found.orderBy("place", "measure", "at_ms"), MOST_STEPS * MOST_SERIES * 4)
 
 
@@ -88,22 +102,34 @@ def _busiest(frame: DataFrame, measure: str) -> DataFrame:
     """queue, tag, place (0 = the first) of the MOST_SERIES - 1 with the greatest sum of
     `measure`.
     """
-    summed = frame.groupBy("queue", "tag").agg(F.sum(measure).alias("_sum")).orderBy(F.desc("_sum"), "queue", "tag").limit(MOST_SERIES - 1)
+    summed = (
+        frame.groupBy("queue", "tag")
+        .agg(F.sum(measure).alias("_sum"))
+        .orderBy(F.desc("_sum"), "queue", "tag")
+        .limit(MOST_SERIES - 1)
+    )
     return summed.select("queue", "tag", F.monotonically_increasing_id().alias("place"))
 
 
 def _lag(tag_lag: DataFrame) -> list[dict[str, Any]]:
     whole = tag_lag.groupBy("queue", "tag").agg(
-        F.sum("messages").alias("messages"), F.sum("open").alias("open"), F.max("lag").alias("lag"), F.max("oldest_ms").alias("oldest_ms")
+        F.sum("messages").alias("messages"), F.sum("open").alias("open"), F.max("lag").alias("lag"),
+        F.max("oldest_ms").alias("oldest_ms")
     )  # fmt: skip
     return rows_of(whole.orderBy(F.desc("open"), "queue", "tag"))
 
 
 def _dead_letters(frames: Mapping[str, DataFrame], at: Column) -> dict[str, list[dict[str, Any]]]:
-    over_time = frames["dead_letter_minutes"].groupBy("source_queue", "reason", at).agg(F.sum("dead_letters").alias("dead_letters"))
+    over_time = (
+        frames["dead_letter_minutes"]
+        .groupBy("source_queue", "reason", at)
+        .agg(F.sum("dead_letters").alias("dead_letters"))
+    )
     return {
         "dead_letter_minutes": rows_of(over_time.where(F.col("dead_letters") > 0), 20_000),
-        "dead_letter_sources": rows_of(frames["dead_letter_sources"].orderBy(F.desc("dead_letters"), "queue", "source_queue", "reason")),
+        "dead_letter_sources": rows_of(
+            frames["dead_letter_sources"].orderBy(F.desc("dead_letters"), "queue", "source_queue", "reason")
+        ),
         "dead_letter_ages": rows_of(frames["dead_letter_ages"].orderBy("queue", "age_order")),
         "dead_letter_bursts": rows_of(frames["dead_letter_bursts"].orderBy(F.desc("dead_letters"), "began_at")),
         "dead_letter_shapes": rows_of(frames["dead_letter_shapes"].orderBy(F.desc("dead_letters"), "shape")),

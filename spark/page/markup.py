@@ -43,9 +43,8 @@ def table(rows: Sequence[Row], cells: Sequence[Cell], most: int = 20, empty: str
     if not rows:
         return f'<p class="none">{escape(empty)}</p>'
     head = "".join(f"<th{_kind(cell)}>{escape(cell.head)}</th>" for cell in cells)
-    body = "".join(
-        "<tr>" + "".join(f"<td{_kind(cell)}>{escape(cell.value(row))}</td>" for cell in cells) + "</tr>" for row in rows[:most]
-    )  # fmt: skip
+    lines = ("".join(f"<td{_kind(cell)}>{escape(cell.value(row))}</td>" for cell in cells) for row in rows[:most])
+    body = "".join(f"<tr>{line}</tr>" for line in lines)
     more = "More" if len(rows) >= MOST_ROWS else f"{len(rows) - most:,} more"
     rest = f'<p class="note">{more} rows are in the Parquet files.</p>' if len(rows) > most else ""
     foot = f"<tfoot>{_totals(rows, cells)}</tfoot>" if any(cell.total for cell in cells) and len(rows) > 1 else ""
@@ -55,7 +54,11 @@ def table(rows: Sequence[Row], cells: Sequence[Cell], most: int = 20, empty: str
 def _totals(rows: Sequence[Row], cells: Sequence[Cell]) -> str:
     of_all = [cell.total(rows) if cell.total else "" for cell in cells]
     of_all[0] = of_all[0] or f"{'first' if len(rows) >= MOST_ROWS else 'all'} {len(rows):,}"
-    return "<tr>" + "".join(f"<td{_kind(cell)}>{escape(text)}</td>" for cell, text in zip(cells, of_all, strict=True)) + "</tr>"
+    return (
+        "<tr>"
+        + "".join(f"<td{_kind(cell)}>{escape(text)}</td>" for cell, text in zip(cells, of_all, strict=True))
+        + "</tr>"
+    )
 
 
 def _kind(cell: Cell) -> str:
@@ -67,7 +70,9 @@ def figure(title: str, says: str, drawing: str, legend: Sequence[str] = (), *, w
     names = "".join(f'<li><i class="k{place}"></i>{escape(name)}</li>' for place, name in enumerate(legend))
     keys = f'<ul class="legend">{names}</ul>' if legend else ""
     kind = ' class="across"' if wide else ""
-    return f"<figure{kind}><figcaption><h3>{escape(title)}</h3><p>{escape(says)}</p></figcaption>{keys}{drawing}</figure>"
+    return (
+        f"<figure{kind}><figcaption><h3>{escape(title)}</h3><p>{escape(says)}</p></figcaption>{keys}{drawing}</figure>"
+    )
 
 
 def section(id: str, title: str, about: str, *parts: str) -> str:

@@ -78,7 +78,11 @@ def _glance(summary: Row) -> str:
         (count(total("moved")), "redriven"),
         (count(sum(row["open"] for row in summary["open"])), "not settled at the end"),
     )
-    return '<div class="tiles">' + "".join(f"<div><b>{escape(n)}</b><span>{escape(what)}</span></div>" for n, what in tiles) + "</div>"
+    return (
+        '<div class="tiles">'
+        + "".join(f"<div><b>{escape(n)}</b><span>{escape(what)}</span></div>" for n, what in tiles)
+        + "</div>"
+    )
 
 
 def _unread(summary: Row) -> str:
@@ -88,9 +92,16 @@ def _unread(summary: Row) -> str:
         text_column("Reason", "reason"),
         text_column("Schema id", "schema_id"),
     ]
-    cells += [column("Records", "records", count, summed=True), column("First", "first_offset", str), column("Last", "last_offset", str)]
+    cells += [
+        column("Records", "records", count, summed=True),
+        column("First", "first_offset", str),
+        column("Last", "last_offset", str),
+    ]
     about = (
-        "Records that could not be read in full: broken ones, and those of a schema that this build does not know (a newer Leaseway's, "
+        "Records that could not be read in full: broken ones, and those of a schema that this build does not "
+        "know (a newer Leaseway's, "
         "or a native producer's own Avro, which counts as a raw message)."
     )
-    return section("unread", "Unread records", about, table(summary["unread"], cells, empty="None: every record was read."))
+    return section(
+        "unread", "Unread records", about, table(summary["unread"], cells, empty="None: every record was read.")
+    )

@@ -15,7 +15,13 @@ from spark.page.labels import count, duration, moment, share, size
 from spark.page.markup import Row, column, figure, grid, section, table, text_column
 
 Figures = dict[str, Any]
-_TRAFFIC = {"sent": "sent", "leased": "received", "acked": "acknowledged", "dead": "dead-lettered", "arrived": "moved in"}
+_TRAFFIC = {
+    "sent": "sent",
+    "leased": "received",
+    "acked": "acknowledged",
+    "dead": "dead-lettered",
+    "arrived": "moved in",
+}
 _DAILY = (
     "SEND_REQUEST", "RECEIVE_REQUEST", "CHANGE_REQUEST", "DELETE_REQUEST",
     "sentMessageNumber", "receivedMessageNumber", "deletedMessageNumber", "deadMessageNumber",
@@ -26,8 +32,10 @@ _ENDS = ("acked", "released", "lapsed", "killed", "removed", "open")
 _REMOVED = ("purged", "expired", "deleted", "moved")
 # Said wherever requests are shown, until they are counted where they come in.
 REQUESTS = (
-    "Requests are about right: they are counted from the log, not where they come in. Receives and acks that came together are one entry "
-    "of it (800 calls were counted as 572), a call that touched several partitions is one for each (145 were counted as 178), "
+    "Requests are about right: they are counted from the log, not where they come in. Receives and acks that "
+    "came together are one entry "
+    "of it (800 calls were counted as 572), a call that touched several partitions is one for each (145 were "
+    "counted as 178), "
     "and a receive that got nothing leaves no trace."
 )
 
@@ -39,7 +47,8 @@ def traffic(shown: Figures, summary: Row) -> str:
     for row in shown["traffic"]:
         found[row["measure"]][row["at_ms"]] = row["messages"] / per_minute
     series = [
-        Series(name, [(ms, found[measure].get(ms, 0)) for ms in steps(shown)]) for measure, name in _TRAFFIC.items() if found[measure]
+        Series(name, [(ms, found[measure].get(ms, 0)) for ms in steps(shown)]) for measure,
+        name in _TRAFFIC.items() if found[measure]
     ]  # fmt: skip
     says = "Nothing was sent."
     if found["sent"]:
@@ -61,7 +70,9 @@ def traffic(shown: Figures, summary: Row) -> str:
         "Sends belong to the queue and stand beside its default tag; what happened to messages belongs to each tag. "
         "Moved in: as a dead letter, or by a redrive."
     )
-    return section("traffic", "Traffic", about, grid(chart), table(rows, [*cells, column("Bytes", "bytes", size, summed=True)]))
+    return section(
+        "traffic", "Traffic", about, grid(chart), table(rows, [*cells, column("Bytes", "bytes", size, summed=True)])
+    )
 
 
 def waiting(shown: Figures, summary: Row) -> str:
@@ -72,14 +83,29 @@ def waiting(shown: Figures, summary: Row) -> str:
     ]
     names = {"send_to_receive": "waits", "receive_to_ack": "takes"}
     rows = [{**row, "what": names[row["measure"]]} for row in summary["latency"]]
-    cells = [text_column("Queue", "queue"), text_column("Tag", "tag"), text_column("What", "what"), column("Count", "count", count)]
-    heads = {"Mean": "mean_ms", "p50": "p50_ms", "p95": "p95_ms", "p99": "p99_ms", "p99.9": "p999_ms", "Longest": "max_ms"}
+    cells = [
+        text_column("Queue", "queue"),
+        text_column("Tag", "tag"),
+        text_column("What", "what"),
+        column("Count", "count", count),
+    ]
+    heads = {
+        "Mean": "mean_ms",
+        "p50": "p50_ms",
+        "p95": "p95_ms",
+        "p99": "p99_ms",
+        "p99.9": "p999_ms",
+        "Longest": "max_ms",
+    }
     cells += [column(head, name, duration) for head, name in heads.items()]
     about = (
-        "A message waits from when it is receivable (send + delay) to its first delivery, and takes from delivery to acknowledgement. "
+        "A message waits from when it is receivable (send + delay) to its first delivery, and takes from "
+        "delivery to acknowledgement. "
         "The charts have the median of each step, p95 and p99 of its worst minute; the scale is logarithmic."
     )
-    return section("waiting", "Waiting and working", about, grid(*(one for few in drawn for one in few)), table(rows, cells, 30))
+    return section(
+        "waiting", "Waiting and working", about, grid(*(one for few in drawn for one in few)), table(rows, cells, 30)
+    )
 
 
 def _percentiles(shown: Figures, measure: str, verb: str, title: str) -> list[str]:
@@ -93,7 +119,10 @@ def _percentiles(shown: Figures, measure: str, verb: str, title: str) -> list[st
         names = (("p50_ms", "median"), ("p95_ms", "p95"), ("p99_ms", "p99"))
         series = [Series(name, [(ms, at[ms][key] if ms in at else None) for ms in steps(shown)]) for key, name in names]
         worst = max(rows, key=lambda row: row["p99_ms"])
-        says = f"One in a hundred {verb} {duration(worst['p99_ms'])} or longer in the worst minute, at {_hour(worst['at_ms'])}."
+        says = (
+            f"One in a hundred {verb} {duration(worst['p99_ms'])} or longer in the worst minute, at "
+            f"{_hour(worst['at_ms'])}."
+        )
         drawing = lines(series, shown["begin_ms"], shown["end_ms"], duration, log=True)
         found.append(figure(f"{title}: {_of(queue, tag)}", says, drawing, [name for _, name in names]))
     return found
@@ -112,14 +141,19 @@ def backlog(shown: Figures) -> str:
         series = [Series(name, [(row["at_ms"], row[key]) for row in rows]) for key, name in names]
         drawing = lines(series, shown["begin_ms"], shown["end_ms"], steps=True)
         drawn.append(figure(f"Backlog: {_of(queue, tag)}", says, drawing, [name for _, name in names]))
-    cells = [text_column("Queue", "queue"), text_column("Tag", "tag"), column("Messages", "messages", count, summed=True)]
+    cells = [
+        text_column("Queue", "queue"),
+        text_column("Tag", "tag"),
+        column("Messages", "messages", count, summed=True),
+    ]
     cells += [
         column("Not settled", "open", count, summed=True),
         column("Lag (offsets)", "lag", count),
         column("Oldest", "oldest_ms", duration),
     ]
     about = (
-        "Messages that no acknowledgement, death or other end has settled. Lag is from the first of them to the end of the log, "
+        "Messages that no acknowledgement, death or other end has settled. Lag is from the first of them to "
+        "the end of the log, "
         "in the worst partition."
     )
     return section("backlog", "Backlog and tag lag", about, grid(*drawn), table(shown["lag"], cells))
@@ -136,30 +170,45 @@ def redelivery(shown: Figures, summary: Row) -> str:
         summed = [{**row, "removed": sum(row[end] for end in _REMOVED)} for row in rows[:10]]
         named = [(_of(row["queue"], row["tag"]), [row[end] for end in _ENDS]) for row in summed]
         chart = grid(figure("How deliveries ended", says, bars(named, _ENDS, width=WIDE), _ENDS, wide=True))
-    cells = [text_column("Queue", "queue"), text_column("Tag", "tag"), column("Messages", "messages", count, summed=True)]
-    for head, name in (("Deliveries", "deliveries"), ("Redeliveries", "redeliveries"), ("Messages redelivered", "redelivered")):
+    cells = [
+        text_column("Queue", "queue"),
+        text_column("Tag", "tag"),
+        column("Messages", "messages", count, summed=True),
+    ]
+    for head, name in (
+        ("Deliveries", "deliveries"),
+        ("Redeliveries", "redeliveries"),
+        ("Messages redelivered", "redelivered"),
+    ):
         cells.append(column(head, name, count, summed=True))
     cells += [column("Redelivery rate", "redelivery_share", share), column("Most deliveries", "most_deliveries", count)]
     how = (*(end for end in _ENDS if end not in ("removed", "open")), *_REMOVED, "open")
     ended = [*cells[:2], column("Deliveries", "deliveries", count, summed=True)]
     ended += [column(end.capitalize(), end, count, summed=True) for end in how]
-    worst_cells = [
+    about = (
+        "A message is delivered again after it was released (also by a lease that was set to end at once), or "
+        "after its lease has lapsed "
+        "without an acknowledgement, whether or not anybody has noticed. Removed: purged, expired, deleted by "
+        "id, or redriven."
+    )
+    ends = "<h4>How deliveries ended</h4>" + table(rows, ended)
+    return section("redelivery", "Redelivery", about, chart, table(rows, cells), ends, _poison(shown["poison"]))
+
+
+def _poison(rows: Sequence[Row]) -> str:
+    """Returns the table of the messages that were delivered often and never acknowledged."""
+    cells = [
         text_column("Queue", "queue"),
         text_column("Tag", "tag"),
         column("Partition", "partition", str),
         column("Offset", "offset", str),
+        column("Deliveries", "deliveries", count),
+        text_column("Last ended", "last_how"),
+        text_column("Settled", "settled_how"),
+        column("Last received", "last_received_at", moment),
     ]
-    worst_cells += [column("Deliveries", "deliveries", count), text_column("Last ended", "last_how"), text_column("Settled", "settled_how")]
-    worst_cells.append(column("Last received", "last_received_at", moment))
-    poison = "<h4>Poison: delivered three times or more and never acknowledged</h4>" + table(
-        shown["poison"], worst_cells, 15, "No message was delivered three times without an acknowledgement."
-    )  # fmt: skip
-    about = (
-        "A message is delivered again after it was released (also by a lease that was set to end at once), or after its lease has lapsed "
-        "without an acknowledgement, whether or not anybody has noticed. Removed: purged, expired, deleted by id, or redriven."
-    )
-    ends = "<h4>How deliveries ended</h4>" + table(rows, ended)
-    return section("redelivery", "Redelivery", about, chart, table(rows, cells), ends, poison)
+    none = "No message was delivered three times without an acknowledgement."
+    return "<h4>Poison: delivered three times or more and never acknowledged</h4>" + table(rows, cells, 15, none)
 
 
 def leases(shown: Figures) -> str:
@@ -168,8 +217,15 @@ def leases(shown: Figures) -> str:
     chart = ""
     if buckets:
         row = max(shown["leases"], key=lambda row: row["count"])
-        low, high, total = duration(row["below_ms"] // 2), duration(row["below_ms"]), sum(row["count"] for row in shown["leases"])
-        says = f"The longest bar: {count(row['count'])} of {count(total)} acknowledged messages were worked on for {low} to {high}."
+        low, high, total = (
+            duration(row["below_ms"] // 2),
+            duration(row["below_ms"]),
+            sum(row["count"] for row in shown["leases"]),
+        )
+        says = (
+            f"The longest bar: {count(row['count'])} of {count(total)} acknowledged messages were worked on "
+            f"for {low} to {high}."
+        )
         chart = grid(figure("How long work on an acknowledged message took", says, histogram(buckets)))
     cells = [
         text_column("Queue", "queue"),
@@ -179,8 +235,15 @@ def leases(shown: Figures) -> str:
     ]
     for head, name in (("Lapsed", "lapsed"), ("Late", "late"), ("Nearly late", "near"), ("Extended", "extended")):
         cells.append(column(head, name, count, summed=True))
-    cells += [column("p50", "lease_p50_ms", duration), column("p99", "lease_p99_ms", duration), column("Longest", "longest_ms", duration)]
-    about = "Late: acknowledged or released after the lease was over. Nearly late: after 80 % of it. Hours without any are left out."
+    cells += [
+        column("p50", "lease_p50_ms", duration),
+        column("p99", "lease_p99_ms", duration),
+        column("Longest", "longest_ms", duration),
+    ]
+    about = (
+        "Late: acknowledged or released after the lease was over. Nearly late: after 80 % of it. Hours "
+        "without any are left out."
+    )
     slow = table(shown["slow_leases"], cells, 15, "No lease lapsed or was nearly too short.")
     return section("leases", "Slow consumers", about, chart, slow)
 
@@ -193,23 +256,38 @@ def use(shown: Figures) -> str:
         text_column("As", "role"),
         text_column("Queue", "queueName"),
     ]
-    meter += [column("Requests, about", "requests", count, summed=True), column("Messages", "messages", count, summed=True)]
+    meter += [
+        column("Requests, about", "requests", count, summed=True),
+        column("Messages", "messages", count, summed=True),
+    ]
     meter.append(column("Bytes", "bytes", size, summed=True))
     daily = [text_column("Day", "date"), text_column("queueName", "queueName"), text_column("tagName", "tagName")]
-    daily += [column(f"{name}, about" if name.endswith("_REQUEST") else name, name, count, summed=True) for name in _DAILY]
+    daily += [
+        column(f"{name}, about" if name.endswith("_REQUEST") else name, name, count, summed=True) for name in _DAILY
+    ]
     about = (
         "The journal does not say who received: what consumers did is metered for the owner of the queue. "
         "A principal native is a Kafka-native producer. Days are UTC days."
     )
     note = f'<p class="note">{escape(REQUESTS)}</p>'
     metering = note + "<h4>By principal</h4>" + table(shown["metering"], meter, 30)
-    return section("use", "Use by principal and day", about, metering, "<h4>Daily statistics</h4>" + table(shown["daily"], daily, 30))
+    return section(
+        "use",
+        "Use by principal and day",
+        about,
+        metering,
+        "<h4>Daily statistics</h4>" + table(shown["daily"], daily, 30),
+    )
 
 
 def audit(summary: Row) -> str:
     """Who changed what, and who was refused."""
     cells = [text_column(head, name) for head, name in (("Day", "date"), ("Principal", "principal"), ("Verb", "verb"))]
-    cells += [text_column("Queue", "queue"), text_column("Outcome", "outcome"), column("Requests", "requests", count, summed=True)]
+    cells += [
+        text_column("Queue", "queue"),
+        text_column("Outcome", "outcome"),
+        column("Requests", "requests", count, summed=True),
+    ]
     cells += [
         column("Not written down", "suppressed", count, summed=True),
         column("Last", "last_at", moment),
@@ -217,10 +295,16 @@ def audit(summary: Row) -> str:
     ]
     about = (
         "What changed queues, rights and keys, and what was refused; with LEASEWAY_AUDIT=all every request. "
-        "Not written down: failures of a flood, of which each worker writes ten a second. A refusal without a principal is one of nobody "
+        "Not written down: failures of a flood, of which each worker writes ten a second. A refusal without a "
+        "principal is one of nobody "
         "who is known."
     )
-    return section("audit", "Audit", about, table(summary.get("audit", []), cells, 50, "Nobody changed anything, and nobody was refused."))
+    return section(
+        "audit",
+        "Audit",
+        about,
+        table(summary.get("audit", []), cells, 50, "Nobody changed anything, and nobody was refused."),
+    )
 
 
 def steps(shown: Figures) -> range:

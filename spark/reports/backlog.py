@@ -59,7 +59,9 @@ def backlog(lifecycles: DataFrame, deliveries: DataFrame, begin: datetime, end: 
     inside = steps.select("queue", "tag", "s.*").where(F.col("at") < F.lit(end))
     minute = F.greatest(F.date_trunc("minute", "at"), F.date_trunc("minute", F.lit(begin)))
     summed = inside.groupBy("queue", "tag", minute.alias("minute")).agg(*(F.sum(name).alias(name) for name in _STEPS))
-    order = Window.partitionBy("queue", "tag").orderBy("minute").rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    order = (
+        Window.partitionBy("queue", "tag").orderBy("minute").rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    )
     levels = summed.select("queue", "tag", "minute", *(F.sum(name).over(order).alias(name) for name in _STEPS))
     return levels.withColumn("ready", F.col("backlog") - F.col("in_flight") - F.col("delayed"))
 

@@ -23,10 +23,15 @@ def daily_statistics(meters: DataFrame) -> DataFrame:
         *(
             part
             for operation in sorted(operations)
-            for part in (F.lit(operation), F.array(*(F.lit(str(subject)) for subject, some in OPERATIONS.items() if operation in some)))
+            for part in (
+                F.lit(operation),
+                F.array(*(F.lit(str(subject)) for subject, some in OPERATIONS.items() if operation in some)),
+            )
         )
     )
-    dated = meters.withColumn("date", F.to_date("minute")).withColumn("subject", F.explode(subjects[F.col("operation")]))
+    dated = meters.withColumn("date", F.to_date("minute")).withColumn(
+        "subject", F.explode(subjects[F.col("operation")])
+    )
     sums = [F.sum(name).alias(name) for name in ("requests", "messages", "sum_us")]
     totals = dated.groupBy(*_KEY).agg(*sums, F.max("max_us").alias("max_us"))
     placed = dated.select(*_KEY, F.explode(F.arrays_zip("bounds", "counts")).alias("z"))

@@ -14,8 +14,12 @@ _SHARES = {"p50_ms": 0.5, "p95_ms": 0.95, "p99_ms": 0.99, "p999_ms": 0.999}
 
 def _measures() -> Column:
     """Each delivery as (measure, at, ms): the first waits, the acked lasts."""
-    waited = F.struct(F.lit("send_to_receive").alias("measure"), F.col("received_at").alias("at"), F.col("wait_ms").alias("ms"))
-    lasted = F.struct(F.lit("receive_to_ack").alias("measure"), F.col("settled_at").alias("at"), F.col("lease_ms").alias("ms"))
+    waited = F.struct(
+        F.lit("send_to_receive").alias("measure"), F.col("received_at").alias("at"), F.col("wait_ms").alias("ms")
+    )
+    lasted = F.struct(
+        F.lit("receive_to_ack").alias("measure"), F.col("settled_at").alias("at"), F.col("lease_ms").alias("ms")
+    )
     first = (F.col("receive_count") == 1) & F.col("wait_ms").isNotNull()
     return F.array_compact(F.array(F.when(first, waited), F.when(F.col("how") == "acked", lasted)))
 
@@ -48,7 +52,11 @@ def slow_leases(deliveries: DataFrame) -> DataFrame:
     ended = F.col("how").isin("acked", "released", "killed")
     late = ended & (F.col("settled_at") > F.col("deadline_at"))
     near = ended & ~late & (F.col("lease_ms") >= given * SLOW_SHARE)
-    rows = deliveries.withColumn("hour", F.date_trunc("hour", "received_at")).withColumn("late", late).withColumn("near", near)
+    rows = (
+        deliveries.withColumn("hour", F.date_trunc("hour", "received_at"))
+        .withColumn("late", late)
+        .withColumn("near", near)
+    )
     found = rows.groupBy("queue", "tag", "hour").agg(
         F.count("*").alias("leases"),
         F.count_if(F.col("how") == "lapsed").alias("lapsed"),
@@ -72,5 +80,9 @@ def lease_histogram(deliveries: DataFrame) -> DataFrame:
     """
     acked = deliveries.where(F.col("how") == "acked")
     bound = F.pow(F.lit(2), F.floor(F.log2(F.greatest("lease_ms", F.lit(1)))) + 1).cast("long")
-    keyed = acked.select(F.date_trunc("minute", "settled_at").alias("minute"), "queue", "tag", bound.alias("below_ms"), "lease_ms")
-    return keyed.groupBy("minute", "queue", "tag", "below_ms").agg(F.count("*").alias("count"), F.sum("lease_ms").alias("sum_ms"))
+    keyed = acked.select(
+        F.date_trunc("minute", "settled_at").alias("minute"), "queue", "tag", bound.alias("below_ms"), "lease_ms"
+    )
+    return keyed.groupBy("minute", "queue", "tag", "below_ms").agg(
+        F.count("*").alias("count"), F.sum("lease_ms").alias("sum_ms")
+    )

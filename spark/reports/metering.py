@@ -20,8 +20,12 @@ def metering(counts: DataFrame, deliveries: DataFrame, queues: DataFrame) -> Dat
     """
     dated = counts.withColumn("date", F.to_date("minute"))
     sent = dated.where(F.col("measure") == "sent").groupBy("date", "principal", "queue")
-    senders = sent.agg(F.sum("requests").alias("requests"), F.sum("messages").alias("messages"), F.sum("bytes").alias("bytes"))
-    calls = dated.where(F.col("measure").isin(*_CONSUMED)).groupBy("date", "queue").agg(F.sum("requests").alias("requests"))
+    senders = sent.agg(
+        F.sum("requests").alias("requests"), F.sum("messages").alias("messages"), F.sum("bytes").alias("bytes")
+    )
+    calls = (
+        dated.where(F.col("measure").isin(*_CONSUMED)).groupBy("date", "queue").agg(F.sum("requests").alias("requests"))
+    )
     leased = deliveries.groupBy(F.to_date("received_at").alias("date"), "queue")
     given = leased.agg(F.count("*").alias("messages"), F.coalesce(F.sum("body_bytes"), F.lit(0)).alias("bytes"))
     owners = F.broadcast(queues.select("queue", F.col("owner").alias("principal")))

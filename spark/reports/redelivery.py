@@ -55,5 +55,6 @@ def poison(deliveries: DataFrame, lifecycles: DataFrame) -> DataFrame:
     ends = lifecycles.select("incarnation", "tag", "partition", "offset", "settled_how")
     joined = few.join(ends, on=["incarnation", "tag", "partition", "offset"], how="left")
     return joined.select(
-        "queue", "tag", "partition", "offset", "sent_at", "deliveries", "last_received_at", "last_how", "settled_how", "rank"
+        "queue", "tag", "partition", "offset", "sent_at", "deliveries", "last_received_at", "last_how", "settled_how",
+        "rank"
     )  # fmt: skip

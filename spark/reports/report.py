@@ -30,7 +30,7 @@ from spark.frames.source import Span
 from spark.frames.tables import Tables
 from spark.page.figures import figures_of
 from spark.page.page import page_of
-from spark.page.sections import REQUESTS
+from spark.page.sections import REQUESTS, Figures
 from spark.progress import Stages
 from spark.reports.backlog import backlog, tag_lag
 from spark.reports.counts import added, daily_of, events, sends
@@ -101,7 +101,9 @@ def reports_of(staging: Staging, counts: DataFrame, begin: datetime, end: dateti
     }
 
 
-def dead_letter_reports_of(dead_letters: DataFrame, succeeded: DataFrame, end: datetime) -> Iterator[tuple[str, DataFrame]]:
+def dead_letter_reports_of(
+    dead_letters: DataFrame, succeeded: DataFrame, end: datetime
+) -> Iterator[tuple[str, DataFrame]]:
     """The reports about dead letters by name, each to be written before the next is asked for. Ages
     are those at `end`.
 
@@ -148,11 +150,12 @@ def report(
         for name, frame in reports_of(staging, counts, begin, end).items():
             write(name, frame)
         write("audit", audited((own := Tables(spark_session, log, Span(epoch_ms(begin), epoch_ms(end)))).audit()))
-        write_days(write("daily_statistics", daily_statistics(own.meters())), whole_days(begin, end, datetime.now(UTC)), out)
-        stages.begin("bodies", "reading bodies of dead letters")
-        dead_letters = kept(
-            dead_letters_with_bodies(tables, staging, between(staging.messages, "sent_at", begin, end)), f"{folder}/letters"
+        write_days(
+            write("daily_statistics", daily_statistics(own.meters())), whole_days(begin, end, datetime.now(UTC)), out
         )
+        stages.begin("bodies", "reading bodies of dead letters")
+        sent = between(staging.messages, "sent_at", begin, end)
+        dead_letters = kept(dead_letters_with_bodies(tables, staging, sent), f"{folder}/letters")
         succeeded = kept(succeeded_of_sources(tables, staging, dead_letters), f"{folder}/succeeded")
         for name, frame in dead_letter_reports_of(dead_letters, succeeded, end):
             write(name, frame)
@@ -162,7 +165,11 @@ def report(
         shown = figures_of(frames, begin, end)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    summary |= {"seconds": stages.seconds()}
+    return _shown(summary | {"seconds": stages.seconds()}, shown, out)
+
+
+def _shown(summary: dict[str, Any], shown: Figures, out: Path) -> dict[str, Any]:
+    """Writes the summary and the page; returns the summary."""
     (out / SUMMARY).write_text(json.dumps(summary, indent=1, default=str) + "\n", encoding="utf-8")
     (out / PAGE).write_text(page_of(summary, shown), encoding="utf-8")
     return summary
@@ -172,7 +179,9 @@ def written(spark_session: SparkSession, out: Path) -> dict[str, DataFrame]:
     """The reports that are below `out`, by name; those without a row have no file, and are left
     out.
     """
-    return {path.name: spark_session.read.parquet(str(path)) for path in sorted(out.iterdir()) if any(path.glob("date=*"))}
+    return {
+        path.name: spark_session.read.parquet(str(path)) for path in sorted(out.iterdir()) if any(path.glob("date=*"))
+    }
 
 
 def summary_of(frames: Mapping[str, DataFrame], begin: datetime, end: datetime) -> dict[str, Any]:
@@ -187,11 +196,15 @@ def summary_of(frames: Mapping[str, DataFrame], begin: datetime, end: datetime) 
         "made_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "requests": REQUESTS,
         "totals": _rows(frames["tallies"].groupBy("measure").agg(*sums).orderBy("measure")),
-        "queues": _rows(frames["tallies"].groupBy("queue", "tag", "measure").agg(*sums).orderBy("queue", "tag", "measure")),
+        "queues": _rows(
+            frames["tallies"].groupBy("queue", "tag", "measure").agg(*sums).orderBy("queue", "tag", "measure")
+        ),
         "latency": _rows(frames["latency_total"].drop("date").orderBy("queue", "tag", "measure")),
         "redelivery": _rows(frames["redelivery"].drop("date").orderBy("queue", "tag")),
         "audit": _rows(frames["audit"].orderBy("date", "principal", "verb", "queue", "outcome")),
-        "open": _rows(lag.agg(F.sum("open").alias("open"), F.max("oldest_ms").alias("oldest_ms")).orderBy("queue", "tag")),
+        "open": _rows(
+            lag.agg(F.sum("open").alias("open"), F.max("oldest_ms").alias("oldest_ms")).orderBy("queue", "tag")
+        ),
     }
 
 

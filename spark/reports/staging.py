@@ -20,7 +20,8 @@ from spark.rules.lifecycles import lifecycles_of, with_wanted_tags
 
 # What reports need of a message.
 SLIM = (
-    "queue", "incarnation", "partition", "offset", "sent_at", "due_at", "status", "native", "schema_id", "body_bytes", "sender",
+    "queue", "incarnation", "partition", "offset", "sent_at", "due_at", "status", "native", "schema_id", "body_bytes",
+    "sender",
     "batch", "origin", "tag_ids",
 )  # fmt: skip
 

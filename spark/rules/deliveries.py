@@ -96,7 +96,13 @@ def deliveries_of(journal: DataFrame, messages: DataFrame, as_of: Column | None 
     first wait is null.
     """
     sent = messages.select(
-        "queue", "incarnation", "partition", "offset", "sent_at", F.col("due_at").alias("first_visible_at"), "body_bytes"
+        "queue",
+        "incarnation",
+        "partition",
+        "offset",
+        "sent_at",
+        F.col("due_at").alias("first_visible_at"),
+        "body_bytes",
     )
     joined = leases(journal, as_of).join(sent, on=["queue", "incarnation", "partition", "offset"], how="left")
     return with_waits(joined).select(*DELIVERIES.names)
@@ -126,7 +132,9 @@ def dead_letters_of(messages: DataFrame, journal: DataFrame, runs: DataFrame, qu
     told = hit.withColumn("settled_how", how).withColumn("settled_at", F.coalesce("settled_at", "purge.at"))
     known = with_forgotten(told.withColumn("tag_id", F.lit(0)), default, runs)
     kept = known.where(F.coalesce("settled_how", F.lit("")) != "skipped")
-    names = F.broadcast(queues.select(F.col("incarnation").alias("source_incarnation"), F.col("queue").alias("source_queue")))
+    names = F.broadcast(
+        queues.select(F.col("incarnation").alias("source_incarnation"), F.col("queue").alias("source_queue"))
+    )
     dead_letters = kept.withColumn("source_incarnation", _incarnation_of(F.col("origin.from_id")))
     return dead_letters.join(names, on="source_incarnation", how="left").select(*_dead_letter_columns())
 

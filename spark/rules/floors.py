@@ -39,8 +39,12 @@ def runs_of_snapshots(newest: DataFrame) -> DataFrame:
     read = newest.withColumn("schema_id", head_id()).select(avro_fields("snapshot").alias("s"))
     tags = read.select("s.incarnation", "s.partition", F.explode("s.tags").alias("t"))
     low = F.struct(F.lit(0).cast("long").alias("first"), F.col("t.floor").alias("count"))
-    pairs = F.zip_with("t.settled_first", "t.settled_count", lambda first, count: F.struct(first.alias("first"), count.alias("count")))
-    each = tags.select("incarnation", "partition", F.col("t.tag").alias("tag_id"), F.explode(F.concat(F.array(low), pairs)).alias("p"))
+    pairs = F.zip_with(
+        "t.settled_first", "t.settled_count", lambda first, count: F.struct(first.alias("first"), count.alias("count"))
+    )
+    each = tags.select(
+        "incarnation", "partition", F.col("t.tag").alias("tag_id"), F.explode(F.concat(F.array(low), pairs)).alias("p")
+    )
     return each.select(*_TAG, "p.first", (F.col("p.first") + F.col("p.count")).alias("end"))
 
 
@@ -62,7 +66,11 @@ def with_forgotten(rows: DataFrame, journal: DataFrame, runs: DataFrame) -> Data
     by_block = both.select(*_TAG, F.explode(blocks).alias("_block"), F.struct("first", "end").alias("run"))
     known = by_block.groupBy(*_TAG, "_block").agg(F.collect_set("run").alias("_runs"))
     begins = journal.agg(F.min("logged_at").alias("_begins"))
-    looked = rows.withColumn("_block", _block(F.col("offset"))).join(known, on=[*_TAG, "_block"], how="left").crossJoin(F.broadcast(begins))
+    looked = (
+        rows.withColumn("_block", _block(F.col("offset")))
+        .join(known, on=[*_TAG, "_block"], how="left")
+        .crossJoin(F.broadcast(begins))
+    )
     inside = F.exists("_runs", lambda run: (run["first"] <= F.col("offset")) & (F.col("offset") < run["end"]))
     hit = F.col("settled_how").isNull() & F.coalesce(inside, F.lit(False))
     if "due_at" in rows.columns:

@@ -29,7 +29,9 @@ def with_wanted_tags(messages: DataFrame, queues: DataFrame) -> DataFrame:
 def _wants(tag: Column) -> Column:
     start = F.coalesce(F.try_element_at(tag["start_offsets"], F.col("partition") + 1), F.lit(0))
     conditions = tag["filter"]["conditions"]
-    passes = F.when(tag["filter"]["operator"] == "OR", F.exists(conditions, _holds)).otherwise(F.forall(conditions, _holds))
+    passes = F.when(tag["filter"]["operator"] == "OR", F.exists(conditions, _holds)).otherwise(
+        F.forall(conditions, _holds)
+    )
     return (F.col("offset") >= start) & (tag["filter"].isNull() | F.coalesce(passes, F.lit(False)))
 
 

@@ -33,7 +33,9 @@ def journal_of(entries: DataFrame, queues: DataFrame) -> DataFrame:
     `queues`.
     """
     pair = F.posexplode(F.arrays_zip("offsets", "times")).alias("nth", "pair")
-    rows = entries.select("queue", "incarnation", "partition", "seq", "at", "kind", "tag_id", "reason", "logged_at", pair)
+    rows = entries.select(
+        "queue", "incarnation", "partition", "seq", "at", "kind", "tag_id", "reason", "logged_at", pair
+    )
     timed = rows.withColumn("offset", F.col("pair.offsets")).withColumn("until", F.timestamp_millis("pair.times"))
     timed = timed.withColumn("leads", F.col("nth") == 0)
     return with_tag_names(timed, queues).select(*JOURNAL.names)
@@ -83,7 +85,8 @@ def settlements(journal: DataFrame) -> DataFrame:
     grouped = settled.groupBy("incarnation", "partition", "tag_id", "offset").agg(first.alias("s"))
     return grouped.select(
         "incarnation", "partition", "tag_id", "offset",
-        F.col("s.at").alias("settled_at"), F.col("s.kind").alias("settled_how"), F.col("s.reason").alias("settled_reason"),
+        F.col("s.at").alias("settled_at"), F.col("s.kind").alias("settled_how"),
+        F.col("s.reason").alias("settled_reason"),
     )  # fmt: skip
 
 

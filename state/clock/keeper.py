@@ -14,8 +14,8 @@ import secrets
 from math import copysign
 from typing import NamedTuple
 
-from state.background import Background
-from state.cancel import cancel_all
+from runtime.background import Background
+from runtime.cancel import cancel_all
 from state.clock.boot import boot_s
 from state.errors import StateError
 from state.keys import clock_key
@@ -27,7 +27,9 @@ logger = logging.getLogger(__name__)
 TICK_S = 1.0
 # Until the first answer; then the clock is set by the best of some.
 FIRST_TICK_S = 0.05
-FIRST_READS = 5
+READS = 5
+# An answer that came this soon needs no other: it is right to half of that.
+GOOD_ROUND_S = 0.002
 # A worker's clock and that of the service agree within so much; clocks of machines drift by less.
 AGREE_MS = 250.0
 DRIFT_MS_PER_S = 1.0
@@ -67,13 +69,13 @@ class _Reading(NamedTuple):
         return self.redis_ms + self.offset
 
 
-class ClockKeeper(ScriptCaller):
+class ClockKeeper:
     """The clock of one connection, kept from `start` to `stop`. `tick` is for one task at a
     time.
     """
 
     def __init__(self, connection: Connection, prefix: str) -> None:
-        super().__init__(connection)
+        self._scripts = ScriptCaller(connection)
         self.clock = connection.clock
         self.clock.require()
         self._keys = (clock_key(prefix),)
@@ -137,7 +139,7 @@ class ClockKeeper(ScriptCaller):
         """Compares the clocks once. `time_ms` 0 = Redis' clock (others: tests). Raises
         StateError.
         """
-        read = await self._read(time_ms) if self.clock.is_set else await self._first(time_ms)
+        read = await self._soonest(time_ms)
         self._hear_of_log(read)
         if not self.clock.is_set:
             self.clock.take(read.at_s, read.service_ms)
@@ -161,9 +163,12 @@ class ClockKeeper(ScriptCaller):
         else:
             await self._differ(read, error_ms)
 
-    async def _first(self, time_ms: int) -> _Reading:
+    async def _soonest(self, time_ms: int) -> _Reading:
         """Returns the answer that came soonest of some: half of that is how wrong it may be."""
-        return min([await self._read(time_ms) for _ in range(FIRST_READS)], key=lambda read: read.round_s)
+        reads = [await self._read(time_ms)]
+        while len(reads) < READS and (not self.clock.is_set or reads[-1].round_s > GOOD_ROUND_S):
+            reads.append(await self._read(time_ms))
+        return min(reads, key=lambda read: read.round_s)
 
     def _bound_ms(self, at_s: float) -> float:
         return AGREE_MS + self._doubt_ms + (at_s - self._agreed_at_s) * DRIFT_MS_PER_S
@@ -217,6 +222,6 @@ class ClockKeeper(ScriptCaller):
         votes = self.clock.is_set and version == "" and self._is_witness(began_s)
         ours, bound = (int(self.clock.at_ms(began_s)), int(self._bound_ms(began_s))) if votes else (0, 0)
         log = round(self._log[0]) if self._log is not None and began_s - self._log_at_s < LOG_KNOWN_S else ""
-        reply = await self._run("clock", self._keys, (time_ms, ours, bound, version, offset, replacement, log))
+        reply = await self._scripts.run("clock", self._keys, (time_ms, ours, bound, version, offset, replacement, log))
         ended_s = boot_s()
         return _Reading((began_s + ended_s) / 2, ended_s - began_s, *reply[1:])

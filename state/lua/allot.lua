@@ -10,7 +10,8 @@
 -- OUT 3 left_ms: until the next span
 -- OUT 4 used: of the span, with what is granted
 -- STATUS OK
--- INV within a span, which the first worker in it begins for all, no more than limit is granted while Redis keeps the key
+-- INV within a span, which the first worker in it begins for all, no more than limit is granted while Redis keeps the
+--   key
 -- COST O(1)
 -- VERSION 5
 -- INCLUDE clock

@@ -1,5 +1,6 @@
 -- bring: takes deferred messages that are due soon into the window of a tag, and moves its mark over them.
--- KEYS 1 meta hash: generation, epoch, seq, drained, bytes, far, c:<tag>, n:<tag>, g:<tag>, a:<tag>, d:<tag>, w:<tag>, p:<tag>, t:<tag>
+-- KEYS 1 meta hash: generation, epoch, seq, drained, bytes, far, c:<tag>, n:<tag>, g:<tag>, a:<tag>, d:<tag>, w:<tag>,
+--   p:<tag>, t:<tag>
 -- KEYS 2 body hash: offset -> header and record
 -- KEYS 3 refs hash: offset -> holders
 -- KEYS 4 outbox list: journal entries
@@ -24,8 +25,10 @@
 -- ARGV 10 mark: where the caller found the mark, ms:offset
 -- ARGV 11 to_ms: up to there the messages given are all there are, by what the wheel and `pointers` had
 -- ARGV 12 to_offset
--- ARGV 13 early_ms: how far the time of the service is ahead of the log's, less than 0: behind it; a delay is over so much later
--- ARGV + per message, by due ms and offset: offset, due ms, header and record or '' (the tag does not want it), group (8 bytes) or ''
+-- ARGV 13 early_ms: how far the time of the service is ahead of the log's, less than 0: behind it; a delay is over so
+--   much later
+-- ARGV + per message, by due ms and offset: offset, due ms, header and record or '' (the tag does not want it), group
+--   (8 bytes) or ''
 -- OUT 1 status: STALE = the mark is another
 -- OUT 2 brought: how many
 -- OUT 3 mark: where it is now, ms:offset
@@ -51,7 +54,9 @@ for a = 14, #ARGV, 4 do listed[ARGV[a]] = true end
 local unlisted = redis.call('ZRANGEBYSCORE', pointers, mark.ms, to.ms, 'WITHSCORES')
 for i = 1, #unlisted, 2 do
   local off, due = tonumber(unlisted[i]), tonumber(unlisted[i + 1])
-  if not listed[unlisted[i]] and after(mark, due, off) and not after(to, due, off) then to = {ms = due, off = off - 1} end
+  if not listed[unlisted[i]] and after(mark, due, off) and not after(to, due, off) then
+    to = {ms = due, off = off - 1}
+  end
 end
 local open = redis.call('ZCARD', visible)
 open = open - leased_of(visible, delayed, open, now)

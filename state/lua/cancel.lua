@@ -1,5 +1,7 @@
--- cancel: settles one delayed message under every tag that has it, if it is due under none of them and none was ever given it.
--- KEYS 1 meta hash: generation, seq, drained, bytes, fifo, far, c:<tag>, n:<tag>, g:<tag>, a:<tag>, d:<tag>, w:<tag>, p:<tag>, t:<tag>
+-- cancel: settles one delayed message under every tag that has it, if it is due under none of them and none was ever
+--   given it.
+-- KEYS 1 meta hash: generation, seq, drained, bytes, fifo, far, c:<tag>, n:<tag>, g:<tag>, a:<tag>, d:<tag>, w:<tag>,
+--   p:<tag>, t:<tag>
 -- KEYS 2 body hash: offset -> header and record
 -- KEYS 3 refs hash: offset -> holders
 -- KEYS 4 outbox list: journal entries

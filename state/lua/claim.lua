@@ -19,7 +19,8 @@
 -- OUT 2 nonce: of what is claimed, 0 = nothing is
 -- OUT 3 words: {status word, until when a lost claim before held it (ms, 0 = none), per message}
 -- STATUS OK BUSY HELD SETTLED STORED FULL LOST
--- INV a leased or dying message is never claimed; a parked one may be; in FIFO units nothing behind one that is held or stored is claimed
+-- INV a leased or dying message is never claimed; a parked one may be; in FIFO units nothing behind one that is held or
+--   stored is claimed
 -- COST O(offsets log open)
 -- VERSION 5
 -- INCLUDE clock journal delivery guard groups fair origins
@@ -34,7 +35,8 @@ local early, waits = tonumber(ARGV[6]), false
 for a = 7, #ARGV, 3 do
   local off = tonumber(ARGV[a])
   local open = redis.call('ZSCORE', visible, off)
-  local d = delivery_read(delivery, off) or {nonce = 0, count = 0, first = 0, flag = 0, time = 0, group = unit.fifo and ARGV[a + 1] or ''}
+  local d = delivery_read(delivery, off) or {nonce = 0, count = 0, first = 0, flag = 0, time = 0,
+    group = unit.fifo and ARGV[a + 1] or ''}
   local word, again = 'OK', 0
   if waits then
     word = 'HELD'

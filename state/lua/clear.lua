@@ -11,5 +11,6 @@ local meta = KEYS[1]
 if redis.call('HGET', meta, 'epoch') ~= ARGV[1] then return {'FENCED'} end
 local kept = redis.call('HMGET', meta, 'owner', 'owner_until', 'owner_ms')
 redis.call('UNLINK', unpack(KEYS, 1, #KEYS))
-redis.call('HSET', meta, 'owner', kept[1] or '', 'owner_until', kept[2] or 0, 'owner_ms', kept[3] or 0, 'epoch', ARGV[1])
+redis.call('HSET', meta, 'owner', kept[1] or '', 'owner_until', kept[2] or 0, 'owner_ms', kept[3] or 0, 'epoch',
+  ARGV[1])
 return {'OK'}

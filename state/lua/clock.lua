@@ -1,4 +1,5 @@
--- clock: what the time of the service is: Redis' clock and an offset, which a worker replaces when that clock was set or nobody knows one.
+-- clock: what the time of the service is: Redis' clock and an offset, which a worker replaces when that clock was set
+--   or nobody knows one.
 -- KEYS 1 clock hash: offset (ms), version (a number for each offset that was written), votes, log, log_at
 -- ARGV 1 time: ms, 0 = Redis' clock
 -- ARGV 2 service: what the clock of whoever asks shows, 0 = it shows nothing

@@ -1,4 +1,5 @@
--- deferred: shows which deferred messages the wheel does not have, and what each tag has deferred up to a time. Changes nothing.
+-- deferred: shows which deferred messages the wheel does not have, and what each tag has deferred up to a time. Changes
+--   nothing.
 -- KEYS 1 meta hash: generation, far, unfiled, w:<tag>, p:<tag>, t:<tag>
 -- KEYS 2 far hash: how many are deferred, by tag and slot
 -- KEYS 3 except hash: bitmaps of offsets that are deferred no longer
@@ -26,9 +27,12 @@ for i = 4, #ARGV do
   local mark, slots = mark_of(meta, ARGV[i]), {}
   for n = 1, #counts, 2 do
     local tag, slot = string.match(counts[n], '^s:(%d+):(%d+)$')
-    if tag == ARGV[i] and tonumber(slot) <= last then slots[#slots + 1], slots[#slots + 2] = tonumber(slot), tonumber(counts[n + 1]) end
+    if tag == ARGV[i] and tonumber(slot) <= last then
+      slots[#slots + 1], slots[#slots + 2] = tonumber(slot), tonumber(counts[n + 1])
+    end
   end
-  out[#out + 1] = {mark_text(mark.ms, mark.off), mark.bound, tonumber(redis.call('HGET', meta, 't:' .. ARGV[i]) or '0'), slots}
+  out[#out + 1] = {mark_text(mark.ms, mark.off), mark.bound, tonumber(redis.call('HGET', meta, 't:' .. ARGV[i]) or '0'),
+    slots}
 end
 local shown = {}
 for _, word in ipairs(redis.call('ZRANGE', pointers, 0, -1, 'WITHSCORES')) do shown[#shown + 1] = tonumber(word) end

@@ -1,5 +1,6 @@
 -- delete: settles one message under every tag that has not settled it, unless it is leased under one of them.
--- KEYS 1 meta hash: generation, seq, bytes, fifo, far, c:<tag>, n:<tag>, g:<tag>, a:<tag>, d:<tag>, w:<tag>, p:<tag>, t:<tag>
+-- KEYS 1 meta hash: generation, seq, bytes, fifo, far, c:<tag>, n:<tag>, g:<tag>, a:<tag>, d:<tag>, w:<tag>, p:<tag>,
+--   t:<tag>
 -- KEYS 2 body hash: offset -> header and record
 -- KEYS 3 refs hash: offset -> holders
 -- KEYS 4 outbox list: journal entries
@@ -12,7 +13,8 @@
 -- ARGV 3 channel: wake-ups go there (a group that is free again)
 -- ARGV 4 partition: the payload of a wake-up
 -- ARGV 5 offset
--- ARGV 6 wanted: a digit per tag, 1 = the tag wants the message: only what was received under none of them is settled; "" = whatever it is
+-- ARGV 6 wanted: a digit per tag, 1 = the tag wants the message: only what was received under none of them is settled;
+--   "" = whatever it is
 -- ARGV + per tag: id, due ms if the message is far and the tag wants it, else 0
 -- OUT 1 status
 -- STATUS OK BUSY RECEIVED SETTLED LOST

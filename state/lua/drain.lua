@@ -18,6 +18,8 @@ if done_seq > 0 then
   local first = redis.call('LINDEX', outbox, 0)
   if first then redis.call('LTRIM', outbox, math.max(0, done_seq - cmsgpack.unpack(first)[1] + 1), -1) end
   -- Two loaders of one owner may drain at once (one of them rebuilds): the slower must not take it back.
-  if done_seq > tonumber(redis.call('HGET', meta, 'drained') or '0') then redis.call('HSET', meta, 'drained', done_seq) end
+  if done_seq > tonumber(redis.call('HGET', meta, 'drained') or '0') then
+    redis.call('HSET', meta, 'drained', done_seq)
+  end
 end
 return {'OK', redis.call('LRANGE', outbox, 0, tonumber(ARGV[3]) - 1)}

@@ -9,7 +9,8 @@
 -- OUT 1 status
 -- OUT 2 seq: of the last entry
 -- OUT 3 waiting: seq of the last entry in the outbox, 0 = none
--- OUT 4 tags: {cursor or -1, floor, packed {offset, next visible ms ...}, {offset, delivery ...}, packed {offset ahead ...}, mark} per tag
+-- OUT 4 tags: {cursor or -1, floor, packed {offset, next visible ms ...}, {offset, delivery ...}, packed {offset ahead
+--   ...}, mark} per tag
 -- OUT 5 far: {field of a tag and slot, how many are deferred there ...}
 -- OUT 6 except: {field of a tag, slot and chunk, bitmap ...}
 -- STATUS OK LOST

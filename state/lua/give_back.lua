@@ -1,4 +1,5 @@
--- give_back: ends deliveries that no answer carried: each is uncounted, and its message is receivable again at its place in the line.
+-- give_back: ends deliveries that no answer carried: each is uncounted, and its message is receivable again at its
+--   place in the line.
 -- KEYS 1 meta hash: generation, seq, drained, fifo, c:<tag>, n:<tag>, g:<tag>, d:<tag>
 -- KEYS 2 visible zset: offset by next visible ms
 -- KEYS 3 delivery hash: offset -> delivery
@@ -16,7 +17,8 @@
 -- OUT 1 status
 -- OUT 2 words: {status word per delivery}
 -- STATUS OK STALE LOST
--- INV a delivery is uncounted at most once; also when the outbox is full: what is leased is bounded, and nothing more is leased then
+-- INV a delivery is uncounted at most once; also when the outbox is full: what is leased is bounded, and nothing more
+--   is leased then
 -- COST O(deliveries log open)
 -- VERSION 1
 -- INCLUDE clock journal delivery guard groups fair

@@ -1,4 +1,5 @@
--- info: exact counts of what each tag has open in the window, and its cursor. Remembers the floor, and journals it when it has risen.
+-- info: exact counts of what each tag has open in the window, and its cursor. Remembers the floor, and journals it when
+--   it has risen.
 -- KEYS 1 meta hash: generation, seq, fifo, c:<tag> cursors, f:<tag> floors, n:<tag>, a:<tag>, d:<tag>, t:<tag>, unfiled
 -- KEYS 2 outbox list: journal entries
 -- KEYS + per tag: visible zset, delayed zset, delivery hash
@@ -6,9 +7,11 @@
 -- ARGV 2 now: ms, the time of the service; 0 = Redis' clock (tests)
 -- ARGV + tag ids
 -- OUT 1 status
--- OUT 2 tags: {ready, delayed, leased, parked, cursor, floor, how many are taken ahead of the cursor, how many are deferred, per tag}
+-- OUT 2 tags: {ready, delayed, leased, parked, cursor, floor, how many are taken ahead of the cursor, how many are
+--   deferred, per tag}
 -- STATUS OK LOST
--- INV floor <= every open offset of its tag, but for what was brought; <= all that is deferred and not in the wheel; it never falls
+-- INV floor <= every open offset of its tag, but for what was brought; <= all that is deferred and not in the wheel; it
+--   never falls
 -- COST O(tags x min(open, 2000 + steps of the floor))
 -- VERSION 5
 -- INCLUDE clock journal guard
@@ -44,7 +47,9 @@ for i = 3, #ARGV do
   local unit, refused = guard(meta, ARGV[1], ARGV[i], visible, KEYS[k + 3])
   if refused then return refused end
   local cursor = unit.cursor
-  if not delayed_whole(meta, ARGV[i], delayed) or not redis.call('HGET', meta, 'f:' .. ARGV[i]) then return broken(meta) end
+  if not delayed_whole(meta, ARGV[i], delayed) or not redis.call('HGET', meta, 'f:' .. ARGV[i]) then
+    return broken(meta)
+  end
   if redis.call('ZREMRANGEBYSCORE', delayed, '-inf', now) > 0 then seal_delayed(meta, ARGV[i], delayed) end
   local open = redis.call('ZCARD', visible)
   local ready = redis.call('ZCOUNT', visible, '-inf', now)
@@ -52,6 +57,8 @@ for i = 3, #ARGV do
   local deferred = tonumber(redis.call('HGET', meta, 't:' .. ARGV[i]) or '0')
   local floor = floor_of(ARGV[i], visible, cursor, open)
   local ahead = tonumber(unit.ahead or '0')
-  for _, v in ipairs({ready, waiting, open - ready - waiting - parked, parked, cursor, floor, ahead, deferred}) do out[#out + 1] = v end
+  for _, v in ipairs({ready, waiting, open - ready - waiting - parked, parked, cursor, floor, ahead, deferred}) do
+    out[#out + 1] = v
+  end
 end
 return {'OK', out}

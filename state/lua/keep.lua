@@ -1,5 +1,6 @@
 -- keep: renews a lock for its holder.
--- KEYS 1 lock string: the holder's token, for how long (ms) it may go without a renewal, and until when by the clock of who wrote it
+-- KEYS 1 lock string: the holder's token, for how long (ms) it may go without a renewal, and until when by the clock of
+--   who wrote it
 -- ARGV 1 now: ms, the time of the service; 0 = Redis' clock (tests)
 -- ARGV 2 token: of the holder
 -- ARGV 3 hold_ms: how long it may go without the next renewal

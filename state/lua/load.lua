@@ -1,5 +1,7 @@
--- load: takes records of a partition into the window, each offset at most once per tag; FIFO: in order, repeated ones never.
--- KEYS 1 meta hash: generation, epoch, seq, bytes, origins, fifo, seen, unsure, dedups, far, unfiled, c:<tag>, n:<tag> and all others
+-- load: takes records of a partition into the window, each offset at most once per tag; FIFO: in order, repeated ones
+--   never.
+-- KEYS 1 meta hash: generation, epoch, seq, bytes, origins, fifo, seen, unsure, dedups, far, unfiled, c:<tag>, n:<tag>
+--   and all others
 -- KEYS 2 body hash: offset -> header and record
 -- KEYS 3 refs hash: offset -> how many tags hold the body, when two or more
 -- KEYS 4 outbox list: journal entries
@@ -22,11 +24,14 @@
 -- ARGV 9 near_ms: a message due later than this is kept without its body
 -- ARGV 10 scan_from: offset from which the entries are all there is, -1 = single records
 -- ARGV 11 scan_next: offset up to which that holds
--- ARGV 12 sure_at: ms, -1 = the order is known; FIFO: it is found again, and an id that is met before this time may be a repeat
+-- ARGV 12 sure_at: ms, -1 = the order is known; FIFO: it is found again, and an id that is met before this time may be
+--   a repeat
 -- ARGV 13 sure_from: offset from which none is, whatever was before
 -- ARGV 14 tag_count
--- ARGV 15 early_ms: how far the time of the service is ahead of the log's, less than 0: behind it; a delay is over so much later
--- ARGV + tag ids, then per entry: offset, header and record, mask, move key or '', skip reason or '', group, dedup id or '', count
+-- ARGV 15 early_ms: how far the time of the service is ahead of the log's, less than 0: behind it; a delay is over so
+--   much later
+-- ARGV + tag ids, then per entry: offset, header and record, mask, move key or '', skip reason or '', group, dedup id
+--   or '', count
 -- ARGV + header and record: '' = skipped; a header alone is kept without a body
 -- ARGV + mask: one 0 or 1 per tag; group: 8 bytes or ''
 -- ARGV + count: more than 1 = so many from offset on, header alone, not FIFO
@@ -42,12 +47,15 @@
 -- VERSION 8
 -- PLAIN plain/load.lua
 -- INCLUDE clock journal delivery guard groups fair head leased dedup turn origins far
-local meta, body, refs, outbox, origins, dedup, ids, pending = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8]
+local meta, body, refs, outbox, origins, dedup, ids, pending =
+  KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8]
 local far, except, pointers = KEYS[9], KEYS[10], KEYS[11]
 if ARGV[2] ~= '0' and redis.call('HGET', meta, 'epoch') ~= ARGV[2] then return {'FENCED'} end
 local now, channel, payload = clock(ARGV[3]), ARGV[4], ARGV[5]
-local window_messages, window_bytes, max_open, near_ms = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9])
-local scan_from, scan_next, tag_count, early_ms = tonumber(ARGV[10]), tonumber(ARGV[11]), tonumber(ARGV[14]), tonumber(ARGV[15])
+local window_messages, window_bytes, max_open, near_ms =
+  tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9])
+local scan_from, scan_next, tag_count, early_ms =
+  tonumber(ARGV[10]), tonumber(ARGV[11]), tonumber(ARGV[14]), tonumber(ARGV[15])
 local m = redis.call('HMGET', meta, 'generation', 'bytes', 'seen', 'fifo', 'dedups', 'origins', 'unsure')
 if m[1] ~= ARGV[1] then return {'LOST'} end
 if not m[2] or m[6] ~= tostring(redis.call('ZCARD', origins)) then return broken(meta) end
@@ -89,7 +97,8 @@ local function pass_ahead(tag)
   end
 end
 local function room(tag, entry)
-  return entry.held or entry.bare or tag.open < share or (bodies < window_messages and bytes + entry.size <= window_bytes)
+  local has_room = bodies < window_messages and bytes + entry.size <= window_bytes
+  return entry.held or entry.bare or tag.open < share or has_room
 end
 local function hungry(tag)
   if tag.hungry == nil then
@@ -99,7 +108,8 @@ local function hungry(tag)
   end
   return tag.hungry
 end
--- Whether a message is due so late that it is deferred. `unfiled`: pointers that the wheel does not have, with those of this call.
+-- Whether a message is due so late that it is deferred. `unfiled`: pointers that the wheel does not have, with those of
+-- this call.
 local unfiled, lost
 local function defers(tag, entry)
   if not entry.far then return false end
@@ -131,7 +141,8 @@ local function insert(tag, entry)
   if entry.group ~= '' or #tag.row >= 1000 then show(tag.visible, tag.row) tag.row = {} end
   if entry.at > now then tag.delays = tag.delays + redis.call('ZADD', tag.delayed, entry.at, entry.off) end
   if entry.group ~= '' then
-    delivery_write(tag.delivery, entry.off, {nonce = 0, count = 0, first = 0, flag = 0, time = entry.at, group = entry.group})
+    local fresh = {nonce = 0, count = 0, first = 0, flag = 0, time = entry.at, group = entry.group}
+    delivery_write(tag.delivery, entry.off, fresh)
     if fifo then
       group_add(tag.order, tag.groups, entry.off, entry.group, entry.at)
     else
@@ -157,7 +168,9 @@ end
 local function take(tag, entry, wanted)
   if entry.off < tag.cursor or tag.full then return end
   if entry.off ~= tag.cursor and not (scan_from >= 0 and tag.cursor >= scan_from) then
-    if not fifo and entry.off - tag.cursor <= EARLY and (not wanted or fits(tag, entry)) then set_aside(tag, entry, wanted) end
+    if not fifo and entry.off - tag.cursor <= EARLY and (not wanted or fits(tag, entry)) then
+      set_aside(tag, entry, wanted)
+    end
     return
   end
   tag.cursor = entry.off
@@ -192,7 +205,8 @@ end
 local is_known = not fifo or turn_known(f, meta, m[7], ARGV[12], ARGV[13])
 if is_known then
   for a = 16 + tag_count, #ARGV, 8 do
-    local entry = {off = tonumber(ARGV[a]), packed = ARGV[a + 1], mask = ARGV[a + 2], move_key = ARGV[a + 3], reason = ARGV[a + 4]}
+    local entry = {off = tonumber(ARGV[a]), packed = ARGV[a + 1], mask = ARGV[a + 2], move_key = ARGV[a + 3],
+      reason = ARGV[a + 4]}
     entry.group, entry.dedup = ARGV[a + 5], ARGV[a + 6]
     entry.size = #entry.packed
     if entry.size > 0 then

@@ -6,7 +6,8 @@
 -- ARGV 2 epoch: of the rebuilder, 0 = a new queue or tag (refused if the unit is of another generation)
 -- ARGV 3 seq: at least this is used up: the entries of this life have higher ones
 -- ARGV 4 fifo: 1 or 0
--- ARGV 5 serving: 1 = a tag more for a unit that serves, 2 = one that its loader has not known, 0 = a unit may have nothing yet
+-- ARGV 5 serving: 1 = a tag more for a unit that serves, 2 = one that its loader has not known, 0 = a unit may have
+--   nothing yet
 -- ARGV + per tag: id, first offset
 -- OUT 1 status
 -- STATUS OK FENCED LOST

@@ -3,14 +3,16 @@
 -- ARGV 1 now: ms, the time of the service; 0 = Redis' clock (tests)
 -- ARGV 2 worker: who asks
 -- ARGV 3 lease_ms
--- ARGV 4 seen: the beat that the owner has not renewed for its whole lease, '' = none; while it is the same the lease is over
+-- ARGV 4 seen: the beat that the owner has not renewed for its whole lease, '' = none; while it is the same the lease
+--   is over
 -- OUT 1 status
 -- OUT 2 number: OWNED the epoch, OTHER ms until the other's lease ends
 -- OUT 3 generation: '' = the unit does not serve
 -- OUT 4 beat: OTHER what the owner changes with each renewal
 -- OUT 5 owner_ms: OTHER for how long it may go without one
 -- STATUS OWNED OTHER
--- INV one owner at a time; the epoch only grows, also when Redis was emptied; who renews late keeps it unless another took the unit
+-- INV one owner at a time; the epoch only grows, also when Redis was emptied; who renews late keeps it unless another
+--   took the unit
 -- COST O(1)
 -- VERSION 3
 -- INCLUDE clock

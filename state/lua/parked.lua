@@ -10,7 +10,8 @@
 -- ARGV 4 after_ms: behind the message whose retention ends then, -1 = from the first on
 -- ARGV 5 after_offset: of that message
 -- OUT 1 status
--- OUT 2 messages: {offset, count, first ms, ms at which its retention ends, how many are behind it in its group, per group}
+-- OUT 2 messages: {offset, count, first ms, ms at which its retention ends, how many are behind it in its group, per
+--   group}
 -- STATUS OK LOST
 -- INV reads only, but for a unit that has lost something: that stops serving
 -- COST O(max log open)
@@ -34,6 +35,8 @@ for _, member in ipairs(unit.fifo and redis.call('ZRANGE', visible, start, start
   local off = tonumber(member)
   local d = delivery_read(delivery, off)
   local low, high = group_range(d.group)
-  for _, v in ipairs({off, d.count, d.first, d.time - PARKED, redis.call('ZLEXCOUNT', order, low, high) - 1}) do out[#out + 1] = v end
+  for _, v in ipairs({off, d.count, d.first, d.time - PARKED, redis.call('ZLEXCOUNT', order, low, high) - 1}) do
+    out[#out + 1] = v
+  end
 end
 return {'OK', out}

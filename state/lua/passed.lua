@@ -1,4 +1,5 @@
--- passed: open messages below an offset, the lowest first: a floor has passed them while they were deferred. Changes nothing.
+-- passed: open messages below an offset, the lowest first: a floor has passed them while they were deferred. Changes
+--   nothing.
 -- KEYS 1 meta hash: generation, w:<tag>
 -- KEYS 2 visible zset: offset by next visible ms
 -- KEYS 3 except hash: bitmaps of offsets that are deferred no longer

@@ -1,4 +1,5 @@
--- peek_next: tells which messages a receive would lease next, in its order; what it would expire or move instead is left out.
+-- peek_next: tells which messages a receive would lease next, in its order; what it would expire or move instead is
+--   left out.
 -- KEYS 1 meta hash: generation, shown, fifo, c:<tag>, n:<tag>, g:<tag>
 -- KEYS 2 visible zset: offset by next visible ms; a negative time = set back
 -- KEYS 3 delivery hash: offset -> delivery
@@ -13,16 +14,19 @@
 -- ARGV 6 retention_ms
 -- ARGV 7 per_group: messages of a group that may be leased at once, 0 = as many as there are; FIFO only
 -- OUT 1 status
--- OUT 2 messages: {offset, count, first ms, since when it is visible (ms), 1 = it goes behind quiet groups else 0, per message}
+-- OUT 2 messages: {offset, count, first ms, since when it is visible (ms), 1 = it goes behind quiet groups else 0, per
+--   message}
 -- STATUS OK LOST
 -- INV reads only, but for a unit that has lost something: that stops serving
--- COST O(max log open); it looks at 50 messages more than are wanted, so of a head that has expired it may show less than there is
+-- COST O(max log open); it looks at 50 messages more than are wanted, so of a head that has expired it may show less
+--   than there is
 -- VERSION 2
 -- INCLUDE clock delivery guard groups fair oldest
 local visible, delivery, body, order, groups = KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local unit, refused = guard(KEYS[1], ARGV[1], ARGV[3], visible, delivery, order, groups)
 if refused then return refused end
-local now, max, most_receives, retention_ms = unit_clock(unit, ARGV[2]), tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
+local now, max, most_receives, retention_ms =
+  unit_clock(unit, ARGV[2]), tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
 local out, found, MORE = {}, 0, 50
 -- Adds a due message if it would be leased; false = it would die, and what is behind it in its group waits.
 local function add(off, d, later)

@@ -1,4 +1,5 @@
--- pick: leases those of the given messages that are due to one caller; as receive and receive_fair, which take the oldest.
+-- pick: leases those of the given messages that are due to one caller; as receive and receive_fair, which take the
+--   oldest.
 -- KEYS 1 meta hash: generation, shown, seq, drained, bytes, fifo, c:<tag>, n:<tag>, g:<tag>
 -- KEYS 2 visible zset: offset by next visible ms; a negative time = set back
 -- KEYS 3 delivery hash: offset -> delivery
@@ -40,7 +41,8 @@ refused = refused or unit.fifo and {'FIFO'} or blocked(unit, meta, KEYS[6])
 if refused then return refused end
 local r = begin_receive({
   meta = meta, visible = visible, delivery = delivery, body = body, refs = KEYS[5], outbox = KEYS[6],
-  now = unit_clock(unit, ARGV[2]), tag = tonumber(ARGV[3]), lease_ms = tonumber(ARGV[4]), queue_lease_ms = tonumber(ARGV[5]),
+  now = unit_clock(unit, ARGV[2]), tag = tonumber(ARGV[3]), lease_ms = tonumber(ARGV[4]),
+    queue_lease_ms = tonumber(ARGV[5]),
   max_receive_count = tonumber(ARGV[6]), retention_ms = tonumber(ARGV[7]), move_ms = tonumber(ARGV[8]),
   window_bytes = tonumber(ARGV[9]), window_messages = tonumber(ARGV[10]),
 })

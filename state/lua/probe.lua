@@ -38,4 +38,5 @@ local open = redis.call('ZCARD', visible)
 local head, hungry = head_of(unit, visible, groups, now)
 local m = redis.call('HMGET', meta, 'bytes', 'seen')
 local leased, bodies = leased_of(visible, KEYS[6], open, now), redis.call('HLEN', body)
-return {'OK', now, head, unit.cursor, open, leased, bodies, tonumber(m[1] or '0'), tonumber(m[2] or '-1'), hungry and 1 or 0, times}
+return {'OK', now, head, unit.cursor, open, leased, bodies, tonumber(m[1] or '0'), tonumber(m[2] or '-1'),
+  hungry and 1 or 0, times}

@@ -1,5 +1,7 @@
--- purge: settles all below an offset under every tag given, leased or not, loaded, deferred or not. What is sent later repeats none of it.
--- KEYS 1 meta hash: generation, seq, bytes, fifo, seen, dedups, c:<tag>, n:<tag>, g:<tag>, a:<tag>, d:<tag>, p:<tag>, t:<tag>, far, unfiled
+-- purge: settles all below an offset under every tag given, leased or not, loaded, deferred or not. What is sent later
+--   repeats none of it.
+-- KEYS 1 meta hash: generation, seq, bytes, fifo, seen, dedups, c:<tag>, n:<tag>, g:<tag>, a:<tag>, d:<tag>, p:<tag>,
+--   t:<tag>, far, unfiled
 -- KEYS 2 body hash: offset -> header and record
 -- KEYS 3 refs hash: offset -> holders
 -- KEYS 4 outbox list: journal entries
@@ -16,7 +18,8 @@
 -- OUT 1 status
 -- OUT 2 count: of those that were open in the window
 -- STATUS OK LOST
--- INV nothing at or above the offset changes; where something is deferred, all that the window has taken by now is below it
+-- INV nothing at or above the offset changes; where something is deferred, all that the window has taken by now is
+--   below it
 -- COST O(open x tags, and ids)
 -- VERSION 5
 -- INCLUDE clock journal delivery guard groups fair settle dedup far
@@ -37,7 +40,9 @@ if not far_whole(meta, far, except, pointers) then return broken(meta) end
 if redis.call('EXISTS', far, except, pointers) > 0 then
   for i = 4, #ARGV do
     below = math.max(below, units[i].cursor)
-    for _, member in ipairs(redis.call('SMEMBERS', KEYS[9 + (i - 4) * 6 + 2])) do below = math.max(below, tonumber(member) + 1) end
+    for _, member in ipairs(redis.call('SMEMBERS', KEYS[9 + (i - 4) * 6 + 2])) do
+      below = math.max(below, tonumber(member) + 1)
+    end
     redis.call('HDEL', meta, 't:' .. ARGV[i])
   end
   redis.call('DEL', far, except, pointers)

@@ -1,4 +1,5 @@
--- receive: leases the due messages with the lowest visible times to one caller; each is invisible until its deadline from then on.
+-- receive: leases the due messages with the lowest visible times to one caller; each is invisible until its deadline
+--   from then on.
 -- KEYS 1 meta hash: generation, shown, seq, drained, bytes, fifo, c:<tag>, n:<tag>, g:<tag>
 -- KEYS 2 visible zset: offset by next visible ms
 -- KEYS 3 delivery hash: offset -> delivery
@@ -30,7 +31,8 @@
 -- OUT 10 dying: {offset, count, first ms, nonce, again ms or 0, reason, body ...}; the caller moves them
 -- OUT 11 fresh_until: the deadline of what is leased for the first time, without bodies
 -- OUT 12 fresh: {offset ...}: those
--- OUT 13 since: from when on (ms) each message without a body was visible, of leased, then of fresh; with a blank between two
+-- OUT 13 since: from when on (ms) each message without a body was visible, of leased, then of fresh; with a blank
+--   between two
 -- STATUS OK FIFO FAIR FULL LOST
 -- INV a message is leased to one caller at a time; each delivery adds one to its count; nonce is the seq of its entry
 -- COST O(max log open)
@@ -43,7 +45,8 @@ refused = refused or unit.fifo and {'FIFO'} or unit.fair and {'FAIR'} or blocked
 if refused then return refused end
 local r = begin_receive({
   meta = meta, visible = visible, delivery = delivery, body = body, refs = KEYS[5], outbox = KEYS[6],
-  now = unit_clock(unit, ARGV[2]), tag = tonumber(ARGV[3]), lease_ms = tonumber(ARGV[5]), queue_lease_ms = tonumber(ARGV[6]),
+  now = unit_clock(unit, ARGV[2]), tag = tonumber(ARGV[3]), lease_ms = tonumber(ARGV[5]),
+    queue_lease_ms = tonumber(ARGV[6]),
   max_receive_count = tonumber(ARGV[7]), retention_ms = tonumber(ARGV[8]), move_ms = tonumber(ARGV[9]),
   window_bytes = tonumber(ARGV[10]), window_messages = tonumber(ARGV[11]),
 })
@@ -57,7 +60,8 @@ repeat
   local before, row = #leased, {}
   found = #due
   if found > 0 then
-    local deliveries, bodies = redis.call('HMGET', delivery, unpack(due)), r.held > 0 and redis.call('HMGET', body, unpack(due)) or {}
+    local deliveries, bodies =
+      redis.call('HMGET', delivery, unpack(due)), r.held > 0 and redis.call('HMGET', body, unpack(due)) or {}
     for i, member in ipairs(due) do
       local off, at = tonumber(member), not bodies[i] and times[i]
       if deliveries[i] or bodies[i] or r.aged then
@@ -77,4 +81,5 @@ local leased_count = leased_of(visible, KEYS[7], open, now)
 local head, hungry = head_of(unit, visible, nil, now)
 for _, at in ipairs(fresh_since) do since[#since + 1] = at end
 since = table.concat(since, ' ')
-return {'OK', now, nonce, head, unit.cursor, open, leased_count, hungry and 1 or 0, out, r.dying, fresh_until, fresh, since}
+return {'OK', now, nonce, head, unit.cursor, open, leased_count, hungry and 1 or 0, out, r.dying, fresh_until, fresh,
+  since}

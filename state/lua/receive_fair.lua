@@ -40,7 +40,8 @@ refused = refused or not unit.fair and {'STANDARD'} or blocked(unit, meta, KEYS[
 if refused then return refused end
 local r = begin_receive({
   meta = meta, visible = visible, delivery = delivery, body = body, refs = KEYS[5], outbox = KEYS[6],
-  now = unit_clock(unit, ARGV[2]), tag = tonumber(ARGV[3]), lease_ms = tonumber(ARGV[5]), queue_lease_ms = tonumber(ARGV[6]),
+  now = unit_clock(unit, ARGV[2]), tag = tonumber(ARGV[3]), lease_ms = tonumber(ARGV[5]),
+    queue_lease_ms = tonumber(ARGV[6]),
   max_receive_count = tonumber(ARGV[7]), retention_ms = tonumber(ARGV[8]), move_ms = tonumber(ARGV[9]),
   window_bytes = tonumber(ARGV[10]), window_messages = tonumber(ARGV[11]),
 })

@@ -1,4 +1,5 @@
--- receive_fifo: leases the first messages of groups to one caller, of each up to the first that is not due; groups by when they became due.
+-- receive_fifo: leases the first messages of groups to one caller, of each up to the first that is not due; groups by
+--   when they became due.
 -- KEYS 1 meta hash: generation, shown, seq, drained, bytes, fifo, c:<tag>, n:<tag>, g:<tag>
 -- KEYS 2 visible zset: offset by next visible ms
 -- KEYS 3 delivery hash: offset -> delivery
@@ -20,7 +21,8 @@
 -- ARGV 10 window_bytes: above half of it a leased message gives up its body
 -- ARGV 11 window_messages: above half of as many bodies too
 -- ARGV 12 per_group: messages of a group that may be leased at once, 0 = as many as there are
--- ARGV 13 park_count: a message that was received so often is not leased, and parks its group when it is the first; 0 = never
+-- ARGV 13 park_count: a message that was received so often is not leased, and parks its group when it is the first; 0 =
+--   never
 -- OUT 1 status: STANDARD = nothing is done; the unit is not FIFO
 -- OUT 2 now: ms
 -- OUT 3 nonce: of all that is leased
@@ -43,7 +45,8 @@ refused = refused or not unit.fifo and {'STANDARD'} or blocked(unit, meta, KEYS[
 if refused then return refused end
 local r = begin_receive({
   meta = meta, visible = visible, delivery = delivery, body = body, refs = KEYS[5], outbox = KEYS[6],
-  now = unit_clock(unit, ARGV[2]), tag = tonumber(ARGV[3]), lease_ms = tonumber(ARGV[5]), queue_lease_ms = tonumber(ARGV[6]),
+  now = unit_clock(unit, ARGV[2]), tag = tonumber(ARGV[3]), lease_ms = tonumber(ARGV[5]),
+    queue_lease_ms = tonumber(ARGV[6]),
   max_receive_count = tonumber(ARGV[7]), retention_ms = tonumber(ARGV[8]), move_ms = tonumber(ARGV[9]),
   window_bytes = tonumber(ARGV[10]), window_messages = tonumber(ARGV[11]),
 })
@@ -59,7 +62,9 @@ local function park(off, d, packed)
   redis.call('ZADD', visible, d.time, off)
   parked[#parked + 1] = off
 end
-local function is_spent(d) return d.flag == 4 or park_count > 0 and d.count >= park_count and d.flag ~= 1 and d.flag ~= 2 end
+local function is_spent(d)
+  return d.flag == 4 or park_count > 0 and d.count >= park_count and d.flag ~= 1 and d.flag ~= 2
+end
 -- As many of a group as the caller takes, in order: to the first that is not due (leased, say), or dies.
 local function first_of(group)
   local low, high = group_range(group)

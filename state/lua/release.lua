@@ -6,6 +6,7 @@
 -- KEYS 5 delayed zset: offset by due ms
 -- KEYS 6 order zset: group and offset
 -- KEYS 7 groups zset: groups, by next ms (FIFO) or by how many are in flight (fair)
+-- KEYS 8 ahead set: offsets at or above the cursor already taken
 -- ARGV 1 generation
 -- ARGV 2 now: ms, the time of the service; 0 = Redis' clock (tests)
 -- ARGV 3 tag
@@ -17,11 +18,11 @@
 -- ARGV + per handle: offset, nonce; with width 3 also the deadline of its delivery, 0 = any
 -- OUT 1 status
 -- OUT 2 handles: {status word, next visible ms or 0, per handle}
--- STATUS OK STALE LAPSED FULL LOST
+-- STATUS OK SUPERSEDED RELEASED SETTLED EXPIRED CLAIMED DYING PARKED USED FULL LOST
 -- INV a handle gives back its message at most once
 -- COST O(handles log open)
--- VERSION 4
--- INCLUDE clock journal delivery guard groups fair
+-- VERSION 5
+-- INCLUDE clock journal delivery guard groups fair handle
 local meta, visible, delivery, outbox, delayed = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local unit, refused = guard(meta, ARGV[1], ARGV[3], visible, delivery, KEYS[6], KEYS[7])
 refused = refused or blocked(unit, meta, outbox)
@@ -29,16 +30,12 @@ if refused then return refused end
 local now, tag, late, delay_ms = clock(ARGV[2]), tonumber(ARGV[3]), ARGV[4] == '1', tonumber(ARGV[7])
 local time = now + delay_ms
 local out, released, times, touched = {}, {}, {}, {}
-local width = tonumber(ARGV[8])
+local width, window = tonumber(ARGV[8]), {visible = visible, ahead = KEYS[8], cursor = unit.cursor}
 for a = 9, #ARGV, width do
   local off = tonumber(ARGV[a])
   local d = delivery_read(delivery, off)
-  local word = 'OK'
-  if not is_of(d, ARGV[a + 1], width > 2 and ARGV[a + 2]) then
-    word = 'STALE'
-  elseif d.time <= now and not late then
-    word = 'LAPSED'
-  else
+  local word = judge(window, off, d, ARGV[a + 1], width > 2 and ARGV[a + 2], now, late)
+  if word == 'OK' then
     if unit.fifo then touched[d.group] = true else leave(KEYS[6], KEYS[7], off, d) end
     d.nonce, d.time = 0, time
     delivery_write(delivery, off, d)

@@ -1,5 +1,7 @@
--- reschedule: gives one delayed message another due time under every tag that has it, if it is due under none and none was ever given it.
--- KEYS 1 meta hash: generation, seq, drained, bytes, fifo, far, c:<tag>, n:<tag>, g:<tag>, a:<tag>, d:<tag>, w:<tag>, p:<tag>, t:<tag>
+-- reschedule: gives one delayed message another due time under every tag that has it, if it is due under none and none
+--   was ever given it.
+-- KEYS 1 meta hash: generation, seq, drained, bytes, fifo, far, c:<tag>, n:<tag>, g:<tag>, a:<tag>, d:<tag>, w:<tag>,
+--   p:<tag>, t:<tag>
 -- KEYS 2 body hash: offset -> header and record
 -- KEYS 3 refs hash: offset -> holders
 -- KEYS 4 outbox list: journal entries
@@ -54,7 +56,9 @@ for _, it in ipairs(found) do
   end
   redis.call('ZADD', keys[1], time, off)
   if time > now then redis.call('ZADD', keys[3], time, off) else redis.call('ZREM', keys[3], off) end
-  if group ~= '' then delivery_write(keys[4], off, {nonce = 0, count = 0, first = 0, flag = 0, time = time, group = group}) end
+  if group ~= '' then
+    delivery_write(keys[4], off, {nonce = 0, count = 0, first = 0, flag = 0, time = time, group = group})
+  end
   seal(meta, tag, keys[1], keys[4])
   seal_delayed(meta, tag, keys[3])
   if it.unit.fair or group ~= '' then seal_groups(meta, tag, keys[5], keys[6]) end

@@ -1,4 +1,5 @@
--- restore: writes a slice of a rebuild: what is settled above the floor and what is open with its count, lease and mark.
+-- restore: writes a slice of a rebuild: what is settled above the floor and what is open with its count, lease and
+--   mark.
 -- KEYS 1 meta hash: epoch, c:<tag>, n:<tag>, g:<tag>, a:<tag>, d:<tag>
 -- KEYS 2 ahead set: offsets at or above the cursor already taken
 -- KEYS 3 delivery hash: offset -> delivery
@@ -11,7 +12,8 @@
 -- ARGV 3 tag
 -- ARGV 4 cursor
 -- ARGV 5 settled_count
--- ARGV + settled offsets, then per delivery: offset, nonce, count, first ms, flag, time ms (as in the journal), group (8 bytes, FIFO only)
+-- ARGV + settled offsets, then per delivery: offset, nonce, count, first ms, flag, time ms (as in the journal), group
+--   (8 bytes, FIFO only)
 -- OUT 1 status
 -- STATUS OK FENCED
 -- INV only the owner's epoch may restore; an open delivery is taken (in ahead, or below the cursor), without its body
@@ -26,7 +28,8 @@ local n, touched = tonumber(ARGV[5]), {}
 for a = 6, 5 + n, 1000 do redis.call('SADD', ahead, unpack(ARGV, a, math.min(a + 999, 5 + n))) end
 for a = 6 + n, #ARGV, 7 do
   local off, time, group = ARGV[a], tonumber(ARGV[a + 5]), ARGV[a + 6]
-  local d = {nonce = tonumber(ARGV[a + 1]), count = tonumber(ARGV[a + 2]), first = tonumber(ARGV[a + 3]), time = time, group = group}
+  local d = {nonce = tonumber(ARGV[a + 1]), count = tonumber(ARGV[a + 2]), first = tonumber(ARGV[a + 3]), time = time,
+    group = group}
   d.flag = tonumber(ARGV[a + 4])
   if d.flag == 4 then time = time + PARKED d.time = time end
   delivery_write(delivery, off, d)

@@ -6,7 +6,8 @@
 -- OUT 1 status
 -- OUT 2 epoch: the new one
 -- STATUS OK
--- INV the outbox stays as it is, and nothing is added to it until the unit serves again: what was not drained yet can be
+-- INV the outbox stays as it is, and nothing is added to it until the unit serves again: what was not drained yet can
+--   be
 -- COST O(1)
 -- VERSION 2
 -- INCLUDE clock

@@ -1,4 +1,5 @@
--- settle: the last step of a move (the target has the message), or the end of a message that Kafka no longer has; only by its holder.
+-- settle: the last step of a move (the target has the message), or the end of a message that Kafka no longer has; only
+--   by its holder.
 -- KEYS 1 meta hash: generation, seq, bytes, fifo, c:<tag>, n:<tag>, g:<tag>
 -- KEYS 2 visible zset: offset by next visible ms
 -- KEYS 3 delivery hash: offset -> delivery
@@ -42,7 +43,9 @@ if #settled > 0 then
   settle(meta, visible, delivery, body, refs, settled)
   journal(meta, outbox, now, ARGV[4], tag, settled, nil, ARGV[7])
   seal(meta, ARGV[3], visible, delivery)
-  if unit.fifo and regroup_all(KEYS[7], KEYS[8], delivery, touched, now) then redis.call('PUBLISH', ARGV[5], ARGV[6]) end
+  if unit.fifo and regroup_all(KEYS[7], KEYS[8], delivery, touched, now) then
+    redis.call('PUBLISH', ARGV[5], ARGV[6])
+  end
   if unit.fifo or unit.fair then seal_groups(meta, ARGV[3], KEYS[7], KEYS[8]) end
 end
 return {'OK', words}

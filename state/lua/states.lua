@@ -31,7 +31,9 @@ for a = 4, #ARGV, 2 do
   local state = 'ready'
   if not found then
     state = (off < unit.cursor or redis.call('SISMEMBER', ahead, off) == 1) and 'settled' or 'stored'
-    if state == 'settled' and due > 0 and is_deferred(mark, except, ARGV[3], due, off) then state, score = 'delayed', due end
+    if state == 'settled' and due > 0 and is_deferred(mark, except, ARGV[3], due, off) then
+      state, score = 'delayed', due
+    end
   elseif d.flag == 4 then
     state, score = 'parked', 0
   elseif score > now then

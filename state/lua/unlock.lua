@@ -1,5 +1,6 @@
 -- unlock: ends a lock for its holder.
--- KEYS 1 lock string: the holder's token, for how long (ms) it may go without a renewal, and until when by the clock of who wrote it
+-- KEYS 1 lock string: the holder's token, for how long (ms) it may go without a renewal, and until when by the clock of
+--   who wrote it
 -- ARGV 1 token: of the holder
 -- OUT 1 status
 -- STATUS OK GONE

@@ -1,4 +1,5 @@
--- unpark: resumes a parked group: its messages are receivable again, as if they had never been received; or its first one is dying.
+-- unpark: resumes a parked group: its messages are receivable again, as if they had never been received; or its first
+--   one is dying.
 -- KEYS 1 meta hash: generation, seq, drained, fifo, c:<tag>, n:<tag>, g:<tag>
 -- KEYS 2 visible zset: offset by next visible ms
 -- KEYS 3 delivery hash: offset -> delivery
@@ -17,11 +18,13 @@
 -- OUT 2 seq: of the last journal entry
 -- OUT 3 message: {offset, count, first ms, nonce, body}
 -- STATUS OK NONE FULL LOST
--- INV a group is unparked once, however often that is asked for; of those behind the first the counts begin anew of what nobody has now
+-- INV a group is unparked once, however often that is asked for; of those behind the first the counts begin anew of
+--   what nobody has now
 -- COST O(500 log open)
 -- VERSION 1
 -- INCLUDE clock journal delivery guard groups
-local meta, visible, delivery, body, outbox, order, groups = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
+local meta, visible, delivery, body, outbox, order, groups =
+  KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
 local unit, refused = guard(meta, ARGV[1], ARGV[3], visible, delivery, order, groups)
 refused = refused or blocked(unit, meta, outbox)
 if refused then return refused end

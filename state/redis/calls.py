@@ -106,8 +106,24 @@ def probe_call(keys: UnitKeys, generation: int, tag: int, *, now: Word, times: i
 def ack_call(keys: UnitKeys, prefix: str, unit: Unit, generation: int, tag: int, *, now: Word, late: bool, width: int) -> Call[Word]:
     """Returns the call of ack.lua but for its handles, which have `width` values each."""
     t = keys.tag(tag)
-    names = (keys.meta, t.visible, t.delivery, keys.body, keys.refs, keys.outbox, t.order, t.groups)
+    names = (keys.meta, t.visible, t.delivery, keys.body, keys.refs, keys.outbox, t.order, t.groups, t.ahead)
     return names, (generation, now, tag, int(late), wake_channel(prefix, unit.incarnation), unit.partition, width)
+
+
+def extend_call(keys: UnitKeys, prefix: str, unit: Unit, generation: int, tag: int, *, now: Word, late: bool, width: int) -> Call[Word]:
+    """Returns the call of extend.lua but for its handles, which have `width` values each."""
+    t = keys.tag(tag)
+    names = (keys.meta, t.visible, t.delivery, keys.outbox, t.order, t.groups, t.ahead)
+    return names, (generation, now, tag, int(late), wake_channel(prefix, unit.incarnation), unit.partition, width)
+
+
+def release_call(
+    keys: UnitKeys, prefix: str, unit: Unit, generation: int, tag: int, *, now: Word, late: bool, delay_ms: int, width: int
+) -> Call[Word]:
+    """Returns the call of release.lua but for its handles, which have `width` values each."""
+    t = keys.tag(tag)
+    names = (keys.meta, t.visible, t.delivery, keys.outbox, t.delayed, t.order, t.groups, t.ahead)
+    return names, (generation, now, tag, int(late), wake_channel(prefix, unit.incarnation), unit.partition, delay_ms, width)
 
 
 def give_back_call(keys: UnitKeys, prefix: str, unit: Unit, generation: int, tag: int, *, now: Word, rest_ms: int) -> Call[Word]:
@@ -140,7 +156,7 @@ def _piece(word: Argument | Slot) -> tuple[int, bytes]:
 
 
 # The scripts that the plane calls, in the order in which it knows them.
-SCRIPTS: Final = ("receive", "probe", "ack", "give_back", "load", "drain")
+SCRIPTS: Final = ("receive", "probe", "ack", "give_back", "extend", "release", "load", "drain")
 
 
 class Templates:
@@ -162,8 +178,9 @@ class Templates:
         move_ms: int,
         rest_ms: int,
     ) -> list[list[tuple[int, bytes]]]:
-        """Returns the first four calls of SCRIPTS for one unit and tag."""
+        """Returns the first six calls of SCRIPTS for one unit and tag."""
         keys, prefix = UnitKeys(self._prefix, unit), self._prefix
+        of = keys, prefix, unit, generation, tag
         receive = receive_call(
             keys, self._window, generation, tag, now=NOW, most=MOST, lease=LEASE, queue_lease=plus_more(queue_lease_ms),
             max_receive_count=max_receive_count, retention=plus_keep(retention_ms), move_ms=move_ms,
@@ -171,8 +188,10 @@ class Templates:
         return [
             template(receive, UNTIL),
             template(probe_call(keys, generation, tag, now=NOW, times=0)),
-            template(ack_call(keys, prefix, unit, generation, tag, now=NOW, late=True, width=2), ROWS),
-            template(give_back_call(keys, prefix, unit, generation, tag, now=NOW, rest_ms=rest_ms), ROWS),
+            template(ack_call(*of, now=NOW, late=True, width=2), ROWS),
+            template(give_back_call(*of, now=NOW, rest_ms=rest_ms), ROWS),
+            template(extend_call(*of, now=NOW, late=True, width=3), ROWS),
+            template(release_call(*of, now=NOW, late=True, delay_ms=0, width=2), ROWS),
         ]
 
     def load(self, unit: Unit, generation: int, tags: Sequence[int], name: str | None) -> list[tuple[int, bytes]]:

@@ -7,8 +7,8 @@ import contextlib
 import logging
 from typing import Any
 
-from state.background import Background
-from state.cancel import cancel_all
+from runtime.background import Background
+from runtime.cancel import cancel_all
 from state.clock.service_clock import ServiceClock
 from state.clock.sightings import Sightings
 from state.errors import StateUnavailable

@@ -13,10 +13,10 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 
-from state.background import Background
-from state.cancel import cancel_all
+from runtime.background import Background
+from runtime.cancel import cancel_all
 from state.errors import StateError, StateLost
 from state.keys import lock_key
 from state.redis.connection import Connection
@@ -27,13 +27,14 @@ class LockBusy(StateError):
     """Somebody else holds the lock."""
 
 
-class Hold(ScriptCaller):
+class Hold:
     """A lock as its holder knows it. `take` and `renew` are for one task at a time; `is_valid` asks
     nobody and may be called always.
     """
 
     def __init__(self, connection: Connection, prefix: str, name: str, hold_ms: int) -> None:
-        super().__init__(connection)
+        self._connection = connection
+        self._scripts = ScriptCaller(connection)
         self._keys = (lock_key(prefix, name),)
         self._sightings = connection.sightings
         self._token = secrets.token_hex(8)
@@ -52,7 +53,7 @@ class Hold(ScriptCaller):
         """Takes the lock unless somebody has it who renews it. Raises StateUnavailable."""
         (key,) = self._keys
         asked_at, seen = asyncio.get_running_loop().time(), self._sightings.over(key)
-        reply = await self._run("lock", self._keys, (0, self._token, self._hold_ms, seen))
+        reply = await self._scripts.run("lock", self._keys, (0, self._token, self._hold_ms, seen))
         if reply[0] == b"OK":
             self._sightings.forget(key)
         else:
@@ -64,7 +65,7 @@ class Hold(ScriptCaller):
         may be held still).
         """
         asked_at = asyncio.get_running_loop().time()
-        return self._note(asked_at, await self._run("keep", self._keys, (0, self._token, self._hold_ms)))
+        return self._note(asked_at, await self._scripts.run("keep", self._keys, (0, self._token, self._hold_ms)))
 
     def _note(self, asked_at: float, reply: list[bytes]) -> bool:
         held = reply[0] == b"OK"
@@ -83,7 +84,7 @@ class Hold(ScriptCaller):
         """Lets others take it at once, when Redis can be reached; else it ends by itself."""
         self._until = 0.0
         with suppress(StateError):
-            await self._run("unlock", self._keys, (self._token,))
+            await self._scripts.run("unlock", self._keys, (self._token,))
 
 
 def _hold_ms(value: bytes, ours: int) -> int:
@@ -122,3 +123,19 @@ async def lock(
     finally:
         await cancel_all(keeper)
         await hold.give_up()
+
+
+class Locks:
+    """The locks of a service."""
+
+    def __init__(self, connection: Connection, prefix: str) -> None:
+        self._connection = connection
+        self._prefix = prefix
+
+    def hold(self, name: str, hold_ms: int) -> Hold:
+        """Returns a lock that is to be taken."""
+        return Hold(self._connection, self._prefix, name, hold_ms)
+
+    def held(self, name: str, *, hold_ms: int, wait_s: float, lost_s: float | None = None) -> AbstractAsyncContextManager[Hold]:
+        """Returns a context as `lock` does."""
+        return lock(self._connection, self._prefix, name, hold_ms=hold_ms, wait_s=wait_s, lost_s=lost_s)

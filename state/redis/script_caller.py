@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import hiredis
 
-from state.cancel import before
+from runtime.cancel import before
 from state.errors import Fenced, OutboxFull, StateLost, StateUnavailable
 from state.redis.connection import Connection
-from state.redis.scripts import read_scripts
+from state.redis.scripts import Script, read_scripts
 from state.redis.wire import Argument
 
 T = TypeVar("T")
@@ -29,10 +29,11 @@ class ScriptCaller:
     loop.
     """
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, scripts: Mapping[str, Script] | None = None) -> None:
+        """`scripts` None = all that there are."""
         self._connection = connection
         self._clock = connection.clock
-        self._scripts = read_scripts()
+        self._scripts = read_scripts() if scripts is None else scripts
         self.calls = 0
 
     async def soon(self, call: Callable[[], Awaitable[T]]) -> T:
@@ -44,7 +45,8 @@ class ScriptCaller:
         late = StateUnavailable(f"Redis did not answer within {SOON_S:g} s")
         return await before(asyncio.get_running_loop().time() + SOON_S, call(), lambda: late)
 
-    async def _run(self, name: str, keys: Sequence[str], arguments: Sequence[Argument]) -> list[Any]:
+    async def run(self, name: str, keys: Sequence[str], arguments: Sequence[Argument]) -> list[Any]:
+        """Returns the reply of a script. Raises what its first word refuses."""
         script = self._scripts[name]
         self.calls += 1
         fence = self._connection.fence
@@ -83,7 +85,7 @@ class ScriptCaller:
             raise StateUnavailable(f"Redis refused {name}: {text}")
         raise RuntimeError(f"{name}.lua failed: {text}")
 
-    async def _ask(self, *command: Argument) -> Any:
+    async def ask(self, *command: Argument) -> Any:
         """A plain command. Raises StateLost as a script does; StateUnavailable, also for what Redis
         refuses (it is loading its file, or read-only).
         """

@@ -50,6 +50,12 @@ def _header(name: str, text: str) -> tuple[str, list[tuple[str, str]], str]:
     for number, line in enumerate(lines[1:], 2):
         if not line.startswith("-- "):
             return purpose, rows, "\n".join(lines[number - 1 :])
+        if line.startswith("--   "):  # goes on with the line above
+            if rows:
+                rows[-1] = (rows[-1][0], f"{rows[-1][1]} {line[5:]}")
+            else:
+                purpose += f" {line[5:]}"
+            continue
         word, _, rest = line[3:].partition(" ")
         if word not in _WORDS:
             raise BadScript(f"{name}.lua line {number}: {word!r} is none of {', '.join(_WORDS)}")

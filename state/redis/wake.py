@@ -12,8 +12,8 @@ from functools import partial
 
 import hiredis
 
-from state.background import Background
-from state.cancel import cancel_all
+from runtime.background import Background
+from runtime.cancel import cancel_all
 from state.errors import StateUnavailable
 from state.keys import wake_channel
 from state.redis.address import redis_address

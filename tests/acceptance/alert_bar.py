@@ -50,7 +50,9 @@ class Watched:
         """
         subject = "queue_message_number" if kill else "send_request"
         self.insist("POST", "/v1/queues", {"name": queue, "partitions": 1})
-        self.insist("POST", f"/v1/queues/{queue}/alerts", {"subject": subject, "measurement": "count", "threshold": threshold})
+        self.insist(
+            "POST", f"/v1/queues/{queue}/alerts", {"subject": subject, "measurement": "count", "threshold": threshold}
+        )
 
     def breach(self, queue: str, requests: int) -> None:
         for _ in range(requests):
@@ -72,13 +74,17 @@ class Watched:
         began = time.monotonic()
 
         def both() -> bool:
-            posted = any(post.json["queue"] == queue and post.json["change"] == change for post in list(self.hook.posted))
+            posted = any(
+                post.json["queue"] == queue and post.json["change"] == change for post in list(self.hook.posted)
+            )
             word = {"fired": "fires", "cleared": "has cleared"}[change]
             mailed = any(f"queue {queue} {word}" in text.replace("\r\n", "") for _, text in list(self.box.mails))
             return posted and mailed
 
         while not both():
-            assert time.monotonic() - began < within_s, f"{queue}: no {change} within {within_s} s: {self.history(queue)}"
+            assert time.monotonic() - began < within_s, (
+                f"{queue}: no {change} within {within_s} s: {self.history(queue)}"
+            )
             time.sleep(0.05)
         return time.monotonic() - began
 
@@ -115,7 +121,12 @@ def watched(start: Callable[..., Up], minute_s: int) -> Iterator[Watched]:
         hook, box = (run(server.__aenter__()) for server in servers)
         for server in servers:
             left.callback(lambda server=server: run(server.__aexit__(None, None, None)))  # type: ignore[misc]
-        settings = {"SMTP_HOST": "127.0.0.1", "SMTP_PORT": box.port, "WEBHOOK_ADDRESSES": "all", "METER_MINUTE_S": minute_s}
+        settings = {
+            "SMTP_HOST": "127.0.0.1",
+            "SMTP_PORT": box.port,
+            "WEBHOOK_ADDRESSES": "all",
+            "METER_MINUTE_S": minute_s,
+        }
         up = start("--workers", "2", environment={f"LEASEWAY_{name}": str(value) for name, value in settings.items()})
         up.wait_ready(180)
         service = Watched(up, hook, box)
@@ -144,7 +155,10 @@ def main() -> None:
                 if kill:
                     service.kill_judge()
                 fired_s = service.seconds_to(queue, "fired", BAR_S)
-                print(json.dumps({"at_second": moment_s, "judge_killed": kill, "fired_after_s": round(fired_s, 1)}), flush=True)
+                print(
+                    json.dumps({"at_second": moment_s, "judge_killed": kill, "fired_after_s": round(fired_s, 1)}),
+                    flush=True,
+                )
             began = time.monotonic()
             service.insist("POST", "/v1/queues/breach2/purge")
             service.insist("POST", "/v1/queues/breach3/purge")
@@ -152,7 +166,10 @@ def main() -> None:
             print(json.dumps({"cleared_after_s": round(time.monotonic() - began, 1)}), flush=True)
             print(json.dumps({f"breach{n}": service.told(f"breach{n}") for n in range(4)}), flush=True)
             posts = [post.headers["leaseway-event"] for post in service.hook.posted]
-            print(json.dumps({"posts": len(posts), "events": len(set(posts)), "mails": len(service.box.mails)}), flush=True)
+            print(
+                json.dumps({"posts": len(posts), "events": len(set(posts)), "mails": len(service.box.mails)}),
+                flush=True,
+            )
     finally:
         for up in ups:
             up.close()

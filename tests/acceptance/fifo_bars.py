@@ -42,7 +42,11 @@ def send_all(client: Sqs, url: str, entries: list[dict[str, str]]) -> None:
 def _batches(client: Sqs, url: str, keys: list[str], word: str) -> None:
     for at in range(0, len(keys), 10):
         ids = [(f"{word}{key}", key) for key in keys[at : at + 10]]
-        send_all(client, url, [{"Id": one, "MessageBody": one, "MessageGroupId": key, "MessageDeduplicationId": one} for one, key in ids])
+        send_all(
+            client,
+            url,
+            [{"Id": one, "MessageBody": one, "MessageGroupId": key, "MessageDeduplicationId": one} for one, key in ids],
+        )
 
 
 def head_latency(up: Up, groups: int, rounds: int) -> dict[str, Any]:
@@ -54,7 +58,9 @@ def head_latency(up: Up, groups: int, rounds: int) -> dict[str, Any]:
     _batches(sender, url, keys, "first-")
     leased = 0
     while leased < groups:
-        answer = receiver.insist("ReceiveMessage", QueueUrl=url, MaxNumberOfMessages=10, VisibilityTimeout=43_200, WaitTimeSeconds=20)
+        answer = receiver.insist(
+            "ReceiveMessage", QueueUrl=url, MaxNumberOfMessages=10, VisibilityTimeout=43_200, WaitTimeSeconds=20
+        )
         assert "Messages" in answer, f"only {leased} of {groups} came"
         leased += len(answer["Messages"])
     _batches(sender, url, keys, "second-")

@@ -48,7 +48,9 @@ def make_dead_letters(up: Up, word: str, messages: int, *, fifo: bool) -> float:
                 assert status == 200, answer
             killed = 0
             while killed < len(bodies):
-                status, answer = client.call("POST", f"/v1/queues/{name}/receive", {"max": 100, "wait_seconds": 2, "lease_seconds": 600})
+                status, answer = client.call(
+                    "POST", f"/v1/queues/{name}/receive", {"max": 100, "wait_seconds": 2, "lease_seconds": 600}
+                )
                 handles = [message["handle"] for message in answer["messages"]]
                 if not handles:
                     break
@@ -68,7 +70,9 @@ def _fifo_ids(body: str, *, fifo: bool) -> dict[str, str]:
 
 def _wait_ready(client: Sqs, url: str, messages: int) -> None:
     for _ in range(600):
-        found = client.insist("GetQueueAttributes", QueueUrl=url, AttributeNames=["ApproximateNumberOfMessages"])["Attributes"]
+        found = client.insist("GetQueueAttributes", QueueUrl=url, AttributeNames=["ApproximateNumberOfMessages"])[
+            "Attributes"
+        ]
         # More: a slow move was made twice. The second copy counts until the window comes to it, and
         # must never be seen.
         if int(found["ApproximateNumberOfMessages"]) >= messages:

@@ -38,12 +38,18 @@ class Order:
 
     def delivered(self, messages: list[dict[str, Any]]) -> list[tuple[int, int]]:
         """Notes an answer; group and number of each message."""
-        found = [(int(group), int(number)) for group, _, number in (message["Body"].partition("-") for message in messages)]
+        found = [
+            (int(group), int(number)) for group, _, number in (message["Body"].partition("-") for message in messages)
+        ]
         with self._lock:
             self.deliveries += len(found)
             here: dict[int, set[int]] = defaultdict(set)
             for group, number in found:
-                before = [n for n in range(number) if (group, n) in self._missing and not self._deleting[group, n] and n not in here[group]]
+                before = [
+                    n
+                    for n in range(number)
+                    if (group, n) in self._missing and not self._deleting[group, n] and n not in here[group]
+                ]
                 if before:
                     self.breaches.append(f"{group}-{number} came before {sorted(before)[:5]}")
                 here[group].add(number)
@@ -129,7 +135,9 @@ class Killer(threading.Thread):
         return self.kills
 
 
-def order_under_kills(up: Up, groups: int, each: int, consumers: int, kill_every_s: float, within_s: float) -> dict[str, Any]:
+def order_under_kills(
+    up: Up, groups: int, each: int, consumers: int, kill_every_s: float, within_s: float
+) -> dict[str, Any]:
     """Senders, consumers that lose, forget and delay, workers killed: breaches of order, and what
     never came.
     """
@@ -147,7 +155,10 @@ def order_under_kills(up: Up, groups: int, each: int, consumers: int, kill_every
                 send_all(
                     client,
                     url,
-                    [{"Id": key, "MessageBody": key, "MessageGroupId": group, "MessageDeduplicationId": key} for key, group in ids],
+                    [
+                        {"Id": key, "MessageBody": key, "MessageGroupId": group, "MessageDeduplicationId": key}
+                        for key, group in ids
+                    ],
                 )
         client.close()
 

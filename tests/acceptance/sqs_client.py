@@ -53,7 +53,9 @@ class Sqs:
             self.close()
             raise Refused(0, "", repr(error)) from None
         if response.status != 200:
-            raise Refused(response.status, response.headers.get("x-amzn-query-error", "").partition(";")[0], text.decode())
+            raise Refused(
+                response.status, response.headers.get("x-amzn-query-error", "").partition(";")[0], text.decode()
+            )
         return dict(json.loads(text))
 
     def insist(self, action: str, **members: Any) -> dict[str, Any]:

@@ -114,7 +114,9 @@ def test_a_wiped_redis_is_noticed_and_rebuilt_in_mid_traffic(up: Up, client: Cli
         counts += [m["receive_count"] for m in answer["messages"]]
     traffic = Traffic(up.endpoint, "wiped")
     wait_ack = {"max": 100, "wait_seconds": 0, "lease_seconds": 60}
-    long_lease = client.call("POST", "/v1/queues/wiped/messages", {"messages": [{"body": f"held-{n}"} for n in range(10)]})
+    long_lease = client.call(
+        "POST", "/v1/queues/wiped/messages", {"messages": [{"body": f"held-{n}"} for n in range(10)]}
+    )
     assert long_lease[0] == 200
     _, held = client.call("POST", "/v1/queues/wiped/receive", wait_ack)
     held_handles = [m["handle"] for m in held["messages"] if m["body"].startswith("held-")]
@@ -128,8 +130,10 @@ def test_a_wiped_redis_is_noticed_and_rebuilt_in_mid_traffic(up: Up, client: Cli
     back = traffic.back_after(wiped_at)
     again = [row for row in traffic.again_after_ack if wiped_at - row[1] > 1.0]
     print(
-        f"FLUSHALL: {len(traffic.acked_sends)} sends answered, {len(traffic.lost())} lost, service back after {back:.1f} s,"
-        f" delivered again after an ack: {len(traffic.again_after_ack)} ({len(again)} older than 1 s), statuses {dict(traffic.statuses)}"
+        f"FLUSHALL: {len(traffic.acked_sends)} sends answered, {len(traffic.lost())} lost, service back after "
+        f"{back:.1f} s,"
+        f" delivered again after an ack: {len(traffic.again_after_ack)} ({len(again)} older than 1 s), "
+        f"statuses {dict(traffic.statuses)}"
     )
     assert traffic.lost() == set()
     assert back < bound(up)
@@ -145,7 +149,9 @@ def test_a_wiped_redis_is_noticed_and_rebuilt_in_mid_traffic(up: Up, client: Cli
     assert seen == sorted(seen) and max(seen) <= 4
     if "poison" not in traffic.acks:
         dead_letters: list[str] = []
-        while got := client.call("POST", "/v1/queues/wiped-dlq/receive", {"wait_seconds": 2, "lease_seconds": 60})[1]["messages"]:
+        while got := client.call("POST", "/v1/queues/wiped-dlq/receive", {"wait_seconds": 2, "lease_seconds": 60})[1][
+            "messages"
+        ]:
             dead_letters += [m["body"] for m in got]
         assert dead_letters.count("poison") == 1
 
@@ -186,7 +192,9 @@ def test_a_stopped_owner_is_fenced_and_loads_nothing_when_it_wakes(up: Up, store
     end = time.monotonic() + 5
     while time.monotonic() < end:
         with contextlib.closing(Client(up.endpoint)) as fresh:
-            fresh.call("POST", "/v1/queues/fence/messages", {"messages": [{"body": f"fresh-{time.monotonic_ns()}"}]}, 0.5)
+            fresh.call(
+                "POST", "/v1/queues/fence/messages", {"messages": [{"body": f"fresh-{time.monotonic_ns()}"}]}, 0.5
+            )
         time.sleep(0.1)
     taken = {key: owner_of(store, key) for key in metas}
     os.kill(stopped, signal.SIGCONT)

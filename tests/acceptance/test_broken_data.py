@@ -78,7 +78,11 @@ def check_settled(up: Up, queue: str, leased: Handles) -> None:
 
 def appended(folder: Path) -> Path:
     """The file that Redis appends to: of 6.2 one for all, of newer ones the last of a folder."""
-    return max(folder.glob("appendonlydir/*.incr.aof"), key=lambda file: file.stat().st_mtime, default=folder / "appendonly.aof")
+    return max(
+        folder.glob("appendonlydir/*.incr.aof"),
+        key=lambda file: file.stat().st_mtime,
+        default=folder / "appendonly.aof",
+    )
 
 
 def break_in_the_middle(file: Path) -> None:
@@ -103,7 +107,12 @@ def test_a_broken_append_only_file_is_set_aside_and_the_state_rebuilt(leaseway_u
 
     line = refused(leaseway_up, up.data)
 
-    for part in ("Redis can't read its data", "Bad file format", "acks and leases of the last second", "not lost are all queues, messages"):
+    for part in (
+        "Redis can't read its data",
+        "Bad file format",
+        "acks and leases of the last second",
+        "not lost are all queues, messages",
+    ):
         assert part in line, line
     broken = appended(up.data / "redis").read_bytes()
     again = go_on(leaseway_up, line, "--rebuild-redis")

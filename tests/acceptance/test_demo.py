@@ -21,11 +21,11 @@ from pathlib import Path
 
 import pytest
 
-from facade.demo.account import Outcome, Tag, checks
-from facade.demo.airports import BadRow, Directory, Distances, rows
-from facade.demo.flow import Duty, Sent, Tally
-from facade.demo.page import account_page
-from facade.stack.processes.ports import free_port
+from facade.programs.demo.account import Outcome, Tag, checks
+from facade.programs.demo.airports import BadRow, Directory, Distances, rows
+from facade.programs.demo.flow import Duty, Sent, Tally
+from facade.programs.demo.page import account_page
+from facade.programs.stack.processes.ports import free_port
 from tests.acceptance.traffic import Client
 from tests.conftest import StartUp
 
@@ -43,7 +43,7 @@ BOUND_S = 90
 
 def demo(*options: str, environment: dict[str, str] | None = None) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-W", "error", "-m", "facade.demo", *options],
+        [sys.executable, "-W", "error", "-m", "facade.programs.demo", *options],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -83,7 +83,9 @@ def test_the_demo_starts_its_own_stack_and_its_account_adds_up(tmp_path: Path) -
 
 
 @pytest.mark.usefixtures("programs")
-@pytest.mark.parametrize(("number", "during"), [(signal.SIGINT, "traffic"), (signal.SIGTERM, "traffic"), (signal.SIGTERM, "start")])
+@pytest.mark.parametrize(
+    ("number", "during"), [(signal.SIGINT, "traffic"), (signal.SIGTERM, "traffic"), (signal.SIGTERM, "start")]
+)
 def test_an_interrupted_demo_leaves_nothing_running(tmp_path: Path, number: signal.Signals, during: str) -> None:
     process = demo(environment={"TMPDIR": str(tmp_path)})
     assert process.stdout is not None

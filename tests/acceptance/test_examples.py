@@ -58,7 +58,18 @@ def test_the_worker_acks_what_works_and_gives_back_what_fails_until_it_is_dead(u
 
     found = run(
         "worker.py",
-        *("--endpoint", up.endpoint, "--queue", "jobs", "--wait-seconds", "1", "--retry-seconds", "0.2", "--idle-exit", "2"),
+        *(
+            "--endpoint",
+            up.endpoint,
+            "--queue",
+            "jobs",
+            "--wait-seconds",
+            "1",
+            "--retry-seconds",
+            "0.2",
+            "--idle-exit",
+            "2",
+        ),
         *("--", "grep", "-v", "broken"),
     )
 
@@ -78,7 +89,18 @@ def test_the_worker_keeps_a_message_whose_work_takes_longer_than_its_lease(up: U
     worker = subprocess.Popen(
         command(
             "worker.py",
-            *("--endpoint", up.endpoint, "--queue", "slow", "--lease-seconds", "1", "--wait-seconds", "1", "--idle-exit", "1"),
+            *(
+                "--endpoint",
+                up.endpoint,
+                "--queue",
+                "slow",
+                "--lease-seconds",
+                "1",
+                "--wait-seconds",
+                "1",
+                "--idle-exit",
+                "1",
+            ),
             *("--", "xargs", "sleep"),
         ),
         stderr=subprocess.PIPE,
@@ -98,7 +120,9 @@ def test_a_stopped_worker_finishes_its_work_and_gives_the_rest_back(up: Up, clie
     done(client, "POST", "/v1/queues/stopped/messages", {"messages": [{"body": "2"} for _ in range(5)]})
 
     worker = subprocess.Popen(
-        command("worker.py", "--endpoint", up.endpoint, "--queue", "stopped", "--", "sh", "-c", "echo begun; xargs sleep"),
+        command(
+            "worker.py", "--endpoint", up.endpoint, "--queue", "stopped", "--", "sh", "-c", "echo begun; xargs sleep"
+        ),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -121,7 +145,9 @@ def test_the_worker_says_in_one_line_why_it_was_refused(up: Up) -> None:
     assert "queue_not_found" in found.stderr and len(found.stderr.splitlines()) == 1
 
 
-def test_a_transfer_and_its_message_are_both_there_or_neither_though_its_producer_dies(up: Up, client: Client, tmp_path: Path) -> None:
+def test_a_transfer_and_its_message_are_both_there_or_neither_though_its_producer_dies(
+    up: Up, client: Client, tmp_path: Path
+) -> None:
     done(client, "POST", "/v1/queues", {"name": "transfers"})
     common = ("--endpoint", up.endpoint, "--database", str(tmp_path / "bank.db"), "--immunity", "0")
 
@@ -130,15 +156,24 @@ def test_a_transfer_and_its_message_are_both_there_or_neither_though_its_produce
     died = [run("transfer.py", "pay", *common, "--amount", amount, "--die").returncode for amount in ("7", "700")]
     checked = run("transfer.py", "check", *common, "--wait", "6")
 
-    assert (made.stdout.split()[-1], refused.stdout.split()[-1], died) == ("committed", "rolled_back", [-9, -9]), made.stderr
-    assert sorted(line.split()[-1] for line in checked.stdout.splitlines()) == ["committed", "rolled_back"], checked.stderr
+    assert (made.stdout.split()[-1], refused.stdout.split()[-1], died) == ("committed", "rolled_back", [-9, -9]), (
+        made.stderr
+    )
+    assert sorted(line.split()[-1] for line in checked.stdout.splitlines()) == ["committed", "rolled_back"], (
+        checked.stderr
+    )
     assert sorted(json.loads(body)["amount"] for body in bodies(client, "transfers")) == [7, 40]
 
 
 def test_a_stock_avro_consumer_reads_what_http_clients_and_plain_producers_sent(up: Up, client: Client) -> None:
     done(client, "POST", "/v1/queues", {"name": "both"})
     sent = [f"order {n}" for n in range(20)]
-    done(client, "POST", "/v1/queues/both/messages", {"messages": [{"body": body, "attributes": {"kind": "retail"}} for body in sent]})
+    done(
+        client,
+        "POST",
+        "/v1/queues/both/messages",
+        {"messages": [{"body": body, "attributes": {"kind": "retail"}} for body in sent]},
+    )
     bootstrap = up.run["kafka"]["bootstrap"]
     producer = Producer({"bootstrap.servers": bootstrap})
     producer.produce("lw.q.both", b"raw bytes", headers=[("kind", b"native")])
@@ -154,7 +189,9 @@ def test_a_stock_avro_consumer_reads_what_http_clients_and_plain_producers_sent(
     by_http = [line for line in lines if not line["native"]]
     assert sorted(line["body"] for line in by_http) == sorted(sent)
     assert {json.dumps(line["attributes"]) for line in by_http} == {'{"kind": "retail"}'}
-    assert [(line["body"], line["attributes"]) for line in lines if line["native"]] == [("raw bytes", {"kind": "native"})]
+    assert [(line["body"], line["attributes"]) for line in lines if line["native"]] == [
+        ("raw bytes", {"kind": "native"})
+    ]
     # It took nothing from the queue.
     wait_backlog(client, "both", 21)
 
@@ -164,7 +201,15 @@ def test_spark_counts_the_messages_in_the_topic(up: Up, client: Client) -> None:
     kinds = ["a", "b", "a", None, "a"]
     messages = [{"body": "x", "attributes": {"kind": kind} if kind else {}} for kind in kinds]
     done(client, "POST", "/v1/queues/counted/messages", {"messages": messages})
-    command = [sys.executable, "-m", "facade", "spark", str(EXAMPLES / "count_messages.py"), up.run["kafka"]["bootstrap"], "counted"]
+    command = [
+        sys.executable,
+        "-m",
+        "facade",
+        "spark",
+        str(EXAMPLES / "count_messages.py"),
+        up.run["kafka"]["bootstrap"],
+        "counted",
+    ]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=180, check=False)
     assert ended.returncode == 0, ended.stderr[-3000:]
     assert ended.stdout.splitlines()[-3:] == ["-\t1", "a\t3", "b\t1"]

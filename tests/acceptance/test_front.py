@@ -42,7 +42,13 @@ class Client:
 
     def request(self, action: str, *lines: str, **fields: Any) -> bytes:
         body = json.dumps(fields).encode()
-        head = ["POST / HTTP/1.1", f"Host: {self.host}", f"X-Amz-Target: AmazonSQS.{action}", f"Content-Length: {len(body)}", *lines]
+        head = [
+            "POST / HTTP/1.1",
+            f"Host: {self.host}",
+            f"X-Amz-Target: AmazonSQS.{action}",
+            f"Content-Length: {len(body)}",
+            *lines,
+        ]
         return "\r\n".join([*head, "", ""]).encode() + body
 
     def says(self, data: bytes) -> None:
@@ -91,7 +97,9 @@ _numbers = iter(range(10_000))
 @pytest.fixture
 def url(client: Client) -> str:
     """A queue of the test's own; the client has asked the long way."""
-    found: str = client.asks("CreateQueue", QueueName=f"front-{next(_numbers)}", Attributes={"VisibilityTimeout": "600"})["QueueUrl"]
+    found: str = client.asks(
+        "CreateQueue", QueueName=f"front-{next(_numbers)}", Attributes={"VisibilityTimeout": "600"}
+    )["QueueUrl"]
     return found
 
 
@@ -122,7 +130,9 @@ def eventually(check: Any, what: str, seconds: float = 20) -> None:
 def ways(up: Up) -> dict[str, float]:
     """How many requests went to Python, by why; "" = the plane has served them."""
     with urllib.request.urlopen(f"{up.endpoint}/metrics", timeout=10) as answer:
-        rows = re.findall(r'^leaseway_plane_requests_total\{reason="(\w*)",way="(\w+)"\} (.*)$', answer.read().decode(), re.MULTILINE)
+        rows = re.findall(
+            r'^leaseway_plane_requests_total\{reason="(\w*)",way="(\w+)"\} (.*)$', answer.read().decode(), re.MULTILINE
+        )
     assert all(way == ("python" if reason else "plane") for reason, way, _ in rows)
     return {reason: float(number) for reason, _, number in rows}
 
@@ -132,7 +142,12 @@ def plane_serves(up: Up, client: Client, url: str) -> None:
     that come while it is being created.
     """
     before = ways(up).get("", 0)
-    eventually(lambda: client.asks("ReceiveMessage", QueueUrl=url, WaitTimeSeconds=1) is not None and ways(up).get("", 0) > before, url)
+    eventually(
+        lambda: (
+            client.asks("ReceiveMessage", QueueUrl=url, WaitTimeSeconds=1) is not None and ways(up).get("", 0) > before
+        ),
+        url,
+    )
 
 
 def test_health_says_who_reads_the_sockets(up: Up) -> None:
@@ -148,7 +163,9 @@ def test_one_connection_asks_plainly_and_the_long_way_in_turn(up: Up, client: Cl
         client.asks("GetQueueUrl", QueueName=url.rpartition("/")[2])
     got: list[Any] = []
     while len(got) < 5:
-        got += client.asks("ReceiveMessage", QueueUrl=url, MaxNumberOfMessages=10, WaitTimeSeconds=5).get("Messages", [])
+        got += client.asks("ReceiveMessage", QueueUrl=url, MaxNumberOfMessages=10, WaitTimeSeconds=5).get(
+            "Messages", []
+        )
     assert {one["MessageId"] for one in got} == ids
     assert {one["Body"] for one in got} == {f"é{number}\n" for number in range(5)}
     entries = [{"Id": str(place), "ReceiptHandle": one["ReceiptHandle"]} for place, one in enumerate(got)]
@@ -181,7 +198,7 @@ def test_each_request_is_counted_by_who_serves_it_and_why(up: Up, client: Client
     assert why("GetQueueUrl", QueueName=url.rpartition("/")[2]) == "verb"
     assert why("SendMessage", "X-Amzn-Trace-Id: Root=1", QueueUrl=url, MessageBody="x") == "head"
     assert why("SendMessage", QueueUrl=url, MessageBody="x", Nonsense=1) == "fields"
-    assert why("SendMessage", QueueUrl=url, MessageBody="x" * 300_000) == "size"
+    assert why("SendMessage", QueueUrl=url, MessageBody="x" * 3_000_000) == "size"
     assert why("SendMessage", QueueUrl=url + "-missing", MessageBody="x") == "refused"
     fifo = queue(FifoQueue="true", ContentBasedDeduplication="true")
     assert why("ReceiveMessage", QueueUrl=fifo) == "fifo"
@@ -203,12 +220,15 @@ def test_pipelined_requests_are_answered_in_their_order(client: Client, url: str
         assert "MessageId" in client.hears()[2]
         assert client.hears()[2] == {"QueueUrl": url}
         status, _, found = client.hears()
-        assert (status, found["__type"]) == (400, "com.amazonaws.sqs#MissingParameter") or (status == 400 and "MessageBody" in str(found))
+        assert (status, found["__type"]) == (400, "com.amazonaws.sqs#MissingParameter") or (
+            status == 400 and "MessageBody" in str(found)
+        )
 
 
 def test_heads_are_those_of_the_python_server(client: Client, url: str) -> None:
     client.says(
-        client.request("SendMessage", QueueUrl=url, MessageBody="a") + client.request("GetQueueUrl", QueueName=url.rpartition("/")[2])
+        client.request("SendMessage", QueueUrl=url, MessageBody="a")
+        + client.request("GetQueueUrl", QueueName=url.rpartition("/")[2])
     )
     plain, long = client.hears()[1], client.hears()[1]
     assert list(plain) == list(long)
@@ -294,7 +314,11 @@ class Signer:
 
     def request(self, action: str, **fields: Any) -> bytes:
         body = json.dumps(fields).encode()
-        headers = {"X-Amz-Target": f"AmazonSQS.{action}", "Content-Type": "application/x-amz-json-1.0", "Host": self.client.host}
+        headers = {
+            "X-Amz-Target": f"AmazonSQS.{action}",
+            "Content-Type": "application/x-amz-json-1.0",
+            "Host": self.client.host,
+        }
         asked = AWSRequest("POST", f"http://{self.client.host}/", headers=headers, data=body)
         SigV4Auth(Credentials(self.key_id, self.secret), "sqs", "us-east-1").add_auth(asked)
         lines = [f"{name}: {value}" for name, value in asked.headers.items()]
@@ -342,7 +366,9 @@ def test_signed_requests_are_read_by_the_front(guarded: Up, signers: Signers) ->
         assert signer.asks("SendMessage", QueueUrl=url, MessageBody=str(number))[0] == 200
     got: list[Any] = []
     while len(got) < 5:
-        got += signer.asks("ReceiveMessage", QueueUrl=url, MaxNumberOfMessages=10, WaitTimeSeconds=5)[1].get("Messages", [])
+        got += signer.asks("ReceiveMessage", QueueUrl=url, MaxNumberOfMessages=10, WaitTimeSeconds=5)[1].get(
+            "Messages", []
+        )
     for one in got:
         assert signer.asks("DeleteMessage", QueueUrl=url, ReceiptHandle=one["ReceiptHandle"])[0] == 200
     assert sorted(one["Body"] for one in got) == list("01234")
@@ -387,7 +413,9 @@ def test_what_is_not_signed_well_is_refused_in_the_words_of_sqs(signers: Signers
         assert status in (400, 403) and kind in found["__type"] + found["message"], (kind, found)
     unused = signers("unused")
     for _ in range(3):
-        unused.client.says(re.sub(rb"Signature=....", b"Signature=0000", unused.request("SendMessage", QueueUrl=url, MessageBody="a")))
+        unused.client.says(
+            re.sub(rb"Signature=....", b"Signature=0000", unused.request("SendMessage", QueueUrl=url, MessageBody="a"))
+        )
         assert unused.client.hears()[0] == 403
     keys = {key["key_id"]: key["last_used_at_ms"] for key in signer.change("GET", "/v1/keys")["keys"]}
     assert keys["unused"] == 0 < keys["bad"]
@@ -434,6 +462,8 @@ def test_a_key_that_is_withdrawn_opens_nothing_any_more(signers: Signers) -> Non
     signer.change("PATCH", "/v1/keys/gone", {"disabled": True})
     status, _, found = signer.client.hears()
     assert status == 403, found
-    assert found["__type"].partition("#")[2] in ("AccessDeniedException", "InvalidClientTokenId"), found  # the latter: it was asked anew
+    assert found["__type"].partition("#")[2] in ("AccessDeniedException", "InvalidClientTokenId"), (
+        found
+    )  # the latter: it was asked anew
     assert time.monotonic() - began < 10
     assert signer.asks("SendMessage", QueueUrl=url, MessageBody="x")[0] == 403

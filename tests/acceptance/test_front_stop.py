@@ -95,10 +95,19 @@ def traffic(up: Up, url: str, book: Book, held: list[tuple[str, str]]) -> list[t
     """Clients that send, that delete what is held, and that receive and keep what they get."""
     roles: list[tuple[str, Callable[[int], Iterable[tuple[str, dict[str, Any]]]]]] = [
         ("SendMessage", lambda place: ((body, {"QueueUrl": url, "MessageBody": body}) for body in bodies(place))),
-        ("DeleteMessage", lambda place: ((body, {"QueueUrl": url, "ReceiptHandle": one}) for body, one in cycle(held[place::CLIENTS]))),
+        (
+            "DeleteMessage",
+            lambda place: (
+                (body, {"QueueUrl": url, "ReceiptHandle": one}) for body, one in cycle(held[place::CLIENTS])
+            ),
+        ),
         ("ReceiveMessage", lambda place: (("", {"QueueUrl": url, "WaitTimeSeconds": 1}) for _ in bodies(place))),
     ]
-    threads = [threading.Thread(target=talk, args=(up, book, action, asked(place))) for action, asked in roles for place in range(CLIENTS)]
+    threads = [
+        threading.Thread(target=talk, args=(up, book, action, asked(place)))
+        for action, asked in roles
+        for place in range(CLIENTS)
+    ]
     for thread in threads:
         thread.start()
     return threads
@@ -129,7 +138,11 @@ def test_a_stop_answers_what_is_asked_and_loses_nothing(library: None, leaseway_
     waiting.says(waiting.request("ReceiveMessage", QueueUrl=empty, WaitTimeSeconds=20))
     eventually(lambda: metric(up, "leaseway_receives_in_progress") >= 1, "the receive waits")
     threads = traffic(up, url, book, held)
-    eventually(lambda: min(len(book.deleted), len(book.sent) - HELD, book.received.total() - HELD) > ENOUGH, "there is traffic", 60)
+    eventually(
+        lambda: min(len(book.deleted), len(book.sent) - HELD, book.received.total() - HELD) > ENOUGH,
+        "there is traffic",
+        60,
+    )
     stopper = threading.Thread(target=up.stop, args=(signal.SIGTERM,))
     stopper.start()
     assert idle.ended()
@@ -138,7 +151,14 @@ def test_a_stop_answers_what_is_asked_and_loses_nothing(library: None, leaseway_
     assert waiting.ended()
     for thread in (*threads, stopper):
         thread.join()
-    print({"last replies": book.last, "unanswered": len(book.unanswered), "sent": len(book.sent), "deleted": len(book.deleted)})
+    print(
+        {
+            "last replies": book.last,
+            "unanswered": len(book.unanswered),
+            "sent": len(book.sent),
+            "deleted": len(book.deleted),
+        }
+    )
     assert up.process.returncode == 0 and not book.refused
     # Of each kind something was in flight, and no client had run out of work.
     assert {"SendMessage", "DeleteMessage", "Messages"} <= book.last.keys()

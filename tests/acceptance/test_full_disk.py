@@ -17,8 +17,8 @@ from pathlib import Path
 
 import pytest
 
-from facade.stack.data.folder import LEAST_START_BYTES
-from facade.stack.data.leftovers import leftovers
+from facade.programs.stack.data.folder import LEAST_START_BYTES
+from facade.programs.stack.data.leftovers import leftovers
 from tests.acceptance.test_bad_days import make_queue, wait_for
 from tests.acceptance.test_kafka_bad_days import kafka_pid, send, take_all
 from tests.acceptance.traffic import Client
@@ -37,8 +37,16 @@ def disk(tmp_path: Path) -> Iterator[Path]:
     folder = tmp_path / "disk"
     folder.mkdir()
     if os.geteuid() != 0:
-        pytest.skip("only root may mount a small file system; tests/stack/test_refused_files.py holds the supervisor to the same")
-    done = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={SIZE_MIB}m", "tmpfs", folder], capture_output=True, text=True, check=False)
+        pytest.skip(
+            "only root may mount a small file system; tests/stack/test_refused_files.py holds the supervisor "
+            "to the same"
+        )
+    done = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", f"size={SIZE_MIB}m", "tmpfs", folder],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     if done.returncode:
         absent(f"no small file system can be mounted: {done.stderr.strip()}")
     yield folder

@@ -26,6 +26,7 @@ from tests.conftest import StartUp
 from tests.services import Up
 
 SEND_TIMEOUT_S = 4.0
+REBUILD_S = 60.0
 
 
 @pytest.fixture(scope="module")
@@ -51,21 +52,37 @@ def send(client: Client, queue: str, *bodies: str) -> tuple[int, Any]:
 
 
 def take_all(client: Client, queue: str, wait_s: float = 2) -> list[str]:
+    """Receives and acks until nothing comes. A queue that is still rebuilt answers 503: on a slow
+    machine that may be so for a while after its sends work.
+    """
     bodies: list[str] = []
+    rebuilt_by = time.monotonic() + REBUILD_S
     while True:
-        status, answer = client.call("POST", f"/v1/queues/{queue}/receive", {"max": 100, "wait_seconds": wait_s, "lease_seconds": 60})
+        status, answer = client.call(
+            "POST", f"/v1/queues/{queue}/receive", {"max": 100, "wait_seconds": wait_s, "lease_seconds": 60}
+        )
+        if status == 503 and answer["code"] == "rebuilding" and time.monotonic() < rebuilt_by:
+            time.sleep(0.2)
+            continue
         assert status == 200, answer
         if not answer["messages"]:
             return bodies
         bodies += [m["body"] for m in answer["messages"]]
-        assert client.call("POST", f"/v1/queues/{queue}/ack", {"handles": [m["handle"] for m in answer["messages"]]})[0] == 200
+        assert (
+            client.call("POST", f"/v1/queues/{queue}/ack", {"handles": [m["handle"] for m in answer["messages"]]})[0]
+            == 200
+        )
 
 
 def metric(up: Up, name: str) -> float:
     """Sum of a metric's series, 0 when there is none."""
     with urllib.request.urlopen(f"{up.endpoint}/metrics", timeout=5) as answer:
         lines = answer.read().decode().splitlines()
-    return sum(float(line.rpartition(" ")[2]) for line in lines if line.partition(" ")[0].partition("{")[0] == f"leaseway_{name}")
+    return sum(
+        float(line.rpartition(" ")[2])
+        for line in lines
+        if line.partition(" ")[0].partition("{")[0] == f"leaseway_{name}"
+    )
 
 
 def test_a_broker_that_stands_still_makes_sends_fail_in_time_and_doubles_none(up: Up, client: Client) -> None:
@@ -80,11 +97,19 @@ def test_a_broker_that_stands_still_makes_sends_fail_in_time_and_doubles_none(up
         began = time.monotonic()
         status, answer = send(client, "quiet", "unknown")
         took = time.monotonic() - began
-        assert (status, answer["code"]) == (503, "log_unavailable") and client.headers["retry-after"] == "1"
+        # Of a topic that nobody has asked the broker for, nothing was given to it.
+        assert (
+            status == 503
+            and answer["code"] in {"log_unavailable", "not_stored"}
+            and client.headers["retry-after"] == "1"
+        )
+        may_be_stored = ["unknown"] if answer["code"] == "log_unavailable" else []
         assert SEND_TIMEOUT_S - 0.5 < took < SEND_TIMEOUT_S + 1.5
         began = time.monotonic()
         status, answer = client.call("POST", "/v1/queues/quiet/receive", {"wait_seconds": 0})
-        assert (status, answer["messages"]) == (200, []) and time.monotonic() - began < 3, "an empty answer hung on Kafka"
+        assert (status, answer["messages"]) == (200, []) and time.monotonic() - began < 3, (
+            "an empty answer hung on Kafka"
+        )
         assert metric(up, "journal_lag_seconds") > 1
         time.sleep(max(0.0, stopped_at + 8 - time.monotonic()))
     finally:
@@ -95,7 +120,8 @@ def test_a_broker_that_stands_still_makes_sends_fail_in_time_and_doubles_none(up
     traffic.stop()
     unanswered = set(traffic.deliveries) - traffic.acked_sends
     print(
-        f"SIGSTOP kafka 8 s: {len(traffic.acked_sends)} sent, lost {len(traffic.lost())}, {len(unanswered)} delivered of the"
+        f"SIGSTOP kafka 8 s: {len(traffic.acked_sends)} sent, lost {len(traffic.lost())}, {len(unanswered)} "
+        "delivered of the"
         f" unanswered, back {traffic.back_after(woken_at):.2f} s after, statuses {dict(traffic.statuses)}"
     )
     assert traffic.lost() == set()
@@ -104,7 +130,7 @@ def test_a_broker_that_stands_still_makes_sends_fail_in_time_and_doubles_none(up
     # inside Kafka's client is idempotent.
     assert max(traffic.deliveries.values()) == 1
     assert traffic.back_after(woken_at) < 10
-    assert take_all(client, "quiet") in ([], ["unknown"])
+    assert take_all(client, "quiet") in ([], may_be_stored)
     # Requests that were under way when Kafka woke up, fenced, had left a client that never found
     # its broker again.
     make_queue(up, "after")
@@ -141,7 +167,10 @@ def test_a_full_disk_makes_sends_fail_and_loses_nothing(up: Up, client: Client) 
     began = time.monotonic()
     wait_for(lambda: send(client, "full", "after")[0] == 200, within_s=60)
     answered.append("after")
-    print(f"disk full: statuses {statuses}, restarted {kafka_pid(up) != old}, sends work {time.monotonic() - began:.1f} s after")
+    print(
+        f"disk full: statuses {statuses}, restarted {kafka_pid(up) != old}, sends work "
+        f"{time.monotonic() - began:.1f} s after"
+    )
     assert 503 in statuses
     assert up.process.poll() is None
     wait_for(lambda: Path(f"/proc/{kafka_pid(up)}").exists())  # run.json is true again

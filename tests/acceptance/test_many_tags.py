@@ -50,16 +50,20 @@ def several(operator: int, **values: dict[str, str]) -> dict[str, Any]:
 # Tag -> its filter, and which numbers are its own.
 TAGS: dict[str, tuple[dict[str, Any], Any]] = {
     **{
-        f"ten{d}": ({"attributeName": "by10", "attributeValue": string(str(d))}, lambda n, d=d: n % 10 == d) for d in range(10)
+        f"ten{d}": ({"attributeName": "by10", "attributeValue": string(str(d))}, lambda n,
+                    d=d: n % 10 == d) for d in range(10)
     },
     **{
-        f"both{d}": (several(0, by10=string(str(d)), by4=string(str(d % 4))), lambda n, d=d: n % 10 == d and n % 4 == d % 4)
+        f"both{d}": (several(0, by10=string(str(d)), by4=string(str(d % 4))), lambda n,
+                     d=d: n % 10 == d and n % 4 == d % 4)
         for d in range(5)
     },
     "marked": ({"attributeName": "seventh", "attributeValue": {"type": "empty"}}, lambda n: n % 7 == 0),
     "either": (several(1, by10=string("3"), seventh={"type": "empty"}), lambda n: n % 10 == 3 or n % 7 == 0),
-    "three": (several(0, by10=string("1"), by4=string("1"), seventh={"type": "empty"}), lambda n: n % 10 == n % 4 == 1 and n % 7 == 0),
-    "sub": (several(0, by3={"type": "string.Sub", "stringValue": "1"}, by10=string("7")), lambda n: n % 3 == 1 and n % 10 == 7),
+    "three": (several(0, by10=string("1"), by4=string("1"), seventh={"type": "empty"}),
+              lambda n: n % 10 == n % 4 == 1 and n % 7 == 0),
+    "sub": (several(0, by3={"type": "string.Sub", "stringValue": "1"}, by10=string("7")),
+            lambda n: n % 3 == 1 and n % 10 == 7),
     "nobody": ({"attributeName": "by3", "attributeValue": string("1")}, lambda n: False),  # another type
 }  # fmt: skip
 
@@ -67,7 +71,8 @@ TAGS: dict[str, tuple[dict[str, Any], Any]] = {
 def send(client: ThriftClient, queue: str, numbers: range) -> None:
     for first in range(0, len(numbers), 100):
         entries = [
-            {"entryId": str(n), "messageBody": str(n), "messageAttributes": attributes_of(n)} for n in islice(numbers, first, first + 100)
+            {"entryId": str(n), "messageBody": str(n), "messageAttributes": attributes_of(n)}
+            for n in islice(numbers, first, first + 100)
         ]
         told = client.call("sendMessageBatch", queueName=queue, sendMessageBatchRequestEntryList=entries)
         assert len(told["successful"]) == len(entries)
@@ -78,7 +83,9 @@ def read(client: ThriftClient, queue: str, tag: str, done: threading.Event) -> C
     got: Counter[int] = Counter()
     while True:
         was_done = done.is_set()
-        some = client.call("receiveMessage", queueName=queue, tagName=tag, maxReceiveMessageNumber=100, maxReceiveMessageWaitSeconds=2)
+        some = client.call(
+            "receiveMessage", queueName=queue, tagName=tag, maxReceiveMessageNumber=100, maxReceiveMessageWaitSeconds=2
+        )
         got.update(int(one["messageBody"]) for one in some)
         if some:
             entries = [{"receiptHandle": one["receiptHandle"]} for one in some]
@@ -99,8 +106,13 @@ def test_each_of_twenty_tags_gets_exactly_its_own_of_a_hundred_thousand(up: Up) 
     began, done = time.monotonic(), threading.Event()
     with ThreadPoolExecutor(len(clients)) as pool:
         try:
-            reads = {tag: pool.submit(read, client, queue, tag, done) for tag, client in zip(TAGS, clients, strict=False)}
-            sends = [pool.submit(send, client, queue, range(first, MESSAGES, SENDERS)) for first, client in enumerate(clients[len(TAGS) :])]
+            reads = {
+                tag: pool.submit(read, client, queue, tag, done) for tag, client in zip(TAGS, clients, strict=False)
+            }
+            sends = [
+                pool.submit(send, client, queue, range(first, MESSAGES, SENDERS))
+                for first, client in enumerate(clients[len(TAGS) :])
+            ]
             for sent in sends:
                 sent.result()
         finally:
@@ -111,7 +123,9 @@ def test_each_of_twenty_tags_gets_exactly_its_own_of_a_hundred_thousand(up: Up) 
     print(f"sent in {sent_s:.1f} s, read in {took_s:.1f} s: {sum(map(len, got.values()))} deliveries")
     for tag, (_, is_own) in TAGS.items():
         wanted = Counter(n for n in range(MESSAGES) if is_own(n))
-        assert got[tag] == wanted, f"{tag}: {len(got[tag])} of {len(wanted)}, {sum(got[tag].values()) - len(got[tag])} twice"
+        assert got[tag] == wanted, (
+            f"{tag}: {len(got[tag])} of {len(wanted)}, {sum(got[tag].values()) - len(got[tag])} twice"
+        )
         state = control.call("getTagInfo", queueName=queue, tagName=tag)["tagState"]
         assert state["approximateMessageNumber"] == 0, tag
     for client in (control, *clients):

@@ -22,10 +22,11 @@ from engine.errors import Overloaded
 from engine.log import Appended
 from engine.rules.contention import RECENT_S
 from engine.send import sender
-from engine.shapes import QueueSettings, SendEntry
+from engine.shapes import SendEntry
 from facade.app import create_app
 from facade.config import Settings
 from facade.http.bounds.intake import Intake
+from schemas.records.settings import QueueSettings
 from tests.acceptance.test_bad_days import make_queue, wait_for
 from tests.acceptance.traffic import Client
 from tests.integration.conftest import MakeEngine, make_engine
@@ -96,8 +97,11 @@ def test_a_flood_on_one_queue_leaves_another_its_answers(up: Up, client: Client)
         other.join()
     assert other.exitcode == 0
     assert rate > 1000
-    print(f"p99 of send + receive + ack: quiet {quiet:.1f} ms, beside {rate:.0f} msg/s {flooded:.1f} ms ({flooded / quiet:.1f}x)")
-    # The bar is 2x on a quiet machine (docs/lab/failures.md has what was seen); this one may be
+    print(
+        f"p99 of send + receive + ack: quiet {quiet:.1f} ms, beside {rate:.0f} msg/s {flooded:.1f} ms "
+        f"({flooded / quiet:.1f}x)"
+    )
+    # The bar is 2x on a quiet machine (docs/lab/harness.md has what was seen); this one may be
     # full. Without turns it was 147 ms.
     assert flooded < max(4 * quiet, 120)
 
@@ -114,17 +118,19 @@ async def test_sends_beyond_the_bound_are_refused_and_nothing_of_them_is_stored(
     make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine = await make_engine()
-    await engine.create_queue(BY, "q", QueueSettings())
+    await engine.queues.create_queue(BY, "q", QueueSettings())
     monkeypatch.setattr(sender, "WAITING_SENDS", 20)
     bodies = [f"{n}" for n in range(200)]
-    results = await asyncio.gather(*(engine.send(BY, "q", [SendEntry(b.encode())]) for b in bodies), return_exceptions=True)
+    results = await asyncio.gather(
+        *(engine.messages.send(BY, "q", [SendEntry(b.encode())]) for b in bodies), return_exceptions=True
+    )
     taken = [b for b, result in zip(bodies, results, strict=True) if not isinstance(result, BaseException)]
     refused = [result for result in results if isinstance(result, BaseException)]
     assert len(taken) == 20 and all(isinstance(error, Overloaded) for error in refused)
     assert sorted(await drain(engine, "q", patience_ms=300)) == sorted(taken)
     monkeypatch.setattr(sender, "WAITING_SENDS", 2000)
     monkeypatch.setattr(sender, "WAITING_BYTES", 10_000)
-    large = [engine.send(BY, "q", [SendEntry(b"x" * 4_000)]) for _ in range(10)]
+    large = [engine.messages.send(BY, "q", [SendEntry(b"x" * 4_000)]) for _ in range(10)]
     assert sum(isinstance(result, Overloaded) for result in await asyncio.gather(*large, return_exceptions=True)) == 7
     assert len(await drain(engine, "q", patience_ms=300)) == 3
 
@@ -134,7 +140,7 @@ async def test_a_queue_with_much_to_send_takes_small_turns_while_another_is_in_u
 ) -> None:
     engine = await make_engine()
     for name in ("much", "other"):
-        await engine.create_queue(BY, name, QueueSettings())
+        await engine.queues.create_queue(BY, name, QueueSettings())
     sizes: list[int] = []
     append_many = engine.log.append_many
 
@@ -148,7 +154,7 @@ async def test_a_queue_with_much_to_send_takes_small_turns_while_another_is_in_u
     async def send_much() -> float:
         sizes.clear()
         began = time.monotonic()
-        await asyncio.gather(*(engine.send(BY, "much", [SendEntry(b"x")] * 20) for _ in range(40)))
+        await asyncio.gather(*(engine.messages.send(BY, "much", [SendEntry(b"x")] * 20) for _ in range(40)))
         assert sum(sizes) == 800
         return time.monotonic() - began
 
@@ -158,7 +164,7 @@ async def test_a_queue_with_much_to_send_takes_small_turns_while_another_is_in_u
 
     async def use_other() -> None:
         while True:
-            await engine.send(BY, "other", [SendEntry(b"x")])
+            await engine.messages.send(BY, "other", [SendEntry(b"x")])
             await asyncio.sleep(0.05)
 
     using = asyncio.create_task(use_other())
@@ -168,7 +174,7 @@ async def test_a_queue_with_much_to_send_takes_small_turns_while_another_is_in_u
     # The last send of a group may be the one that fills it.
     assert max(sizes) < sender.SHARED_RECORDS + 20
     monkeypatch.setattr(sender, "REST", 100.0)
-    await engine.send(BY, "other", [SendEntry(b"x")])
+    await engine.messages.send(BY, "other", [SendEntry(b"x")])
     took = await send_much()
     assert took > 0.5 * RECENT_S, "it did not rest"
     await asyncio.sleep(RECENT_S)
@@ -176,9 +182,11 @@ async def test_a_queue_with_much_to_send_takes_small_turns_while_another_is_in_u
     assert max(sizes) > 5 * sender.SHARED_RECORDS
 
 
-async def test_each_dialect_says_in_its_own_words_when_to_try_again(make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_each_dialect_says_in_its_own_words_when_to_try_again(
+    make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     engine = await make_engine()
-    await engine.create_queue(BY, "q", QueueSettings())
+    await engine.queues.create_queue(BY, "q", QueueSettings())
     async with over_http(engine) as client:
         monkeypatch.setattr(sender, "WAITING_SENDS", 0)
         native = await client.post("/v1/queues/q/messages", json={"messages": [{"body": "no"}]})
@@ -188,7 +196,7 @@ async def test_each_dialect_says_in_its_own_words_when_to_try_again(make_engine:
         assert (sqs.status_code, sqs.headers["retry-after"]) == (403, "1")
         assert sqs.json()["__type"] == "com.amazonaws.sqs#RequestThrottled"
         monkeypatch.setattr(sender, "WAITING_SENDS", 10)
-        monkeypatch.setattr("engine.receive.waiters.MAX_LONG_POLLS", 0)
+        monkeypatch.setattr("engine.receive.wait_lists.MAX_LONG_POLLS", 0)
         poll = await client.post("/v1/queues/q/receive", json={"wait_seconds": 1})
         assert (poll.status_code, poll.json()["code"], poll.headers["retry-after"]) == (503, "overloaded", "1")
     monkeypatch.undo()

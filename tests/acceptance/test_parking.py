@@ -40,7 +40,9 @@ class Consumer:
     def run(self) -> None:
         with contextlib.closing(Client(self.endpoint)) as client:
             while not self.over.is_set():
-                status, answer = client.call("POST", "/v1/queues/q/receive", {"max": 10, "wait_seconds": 1, "lease_seconds": 5})
+                status, answer = client.call(
+                    "POST", "/v1/queues/q/receive", {"max": 10, "wait_seconds": 1, "lease_seconds": 5}
+                )
                 failed: set[str] = set()
                 for message in answer["messages"] if status == 200 else []:
                     self._handle(client, message, failed)
@@ -103,7 +105,13 @@ def parked(client: Client) -> dict[str, int]:
 def test_parked_groups_outlive_kills_of_workers_and_redis(up: Up) -> None:
     consumer, rest = Consumer(up), random.Random(20261125)
     with contextlib.closing(Client(up.endpoint)) as client:
-        settings = {"fifo": True, "dedup_scope": "group", "partitions": 4, "on_exhausted": "park", "max_receive_count": 3}
+        settings = {
+            "fifo": True,
+            "dedup_scope": "group",
+            "partitions": 4,
+            "on_exhausted": "park",
+            "max_receive_count": 3,
+        }
         insist(client, "POST", "/v1/queues", {"name": "q", **settings})
         for number in range(EACH):
             for group in (*BAD, *GOOD):

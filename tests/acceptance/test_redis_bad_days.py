@@ -174,7 +174,11 @@ def test_connections_cut_in_mid_reply_are_made_anew(up: Up, client: Client, stor
 
 
 def cut_tail(folder: Path, size: int) -> None:
-    (file,) = [p for p in folder.rglob("*") if p.is_file() and (p.suffix == ".aof" or ".incr" in p.name) and "base" not in p.name]
+    (file,) = [
+        p
+        for p in folder.rglob("*")
+        if p.is_file() and (p.suffix == ".aof" or ".incr" in p.name) and "base" not in p.name
+    ]
     with file.open("r+b") as opened:
         opened.truncate(max(0, file.stat().st_size - size))
 

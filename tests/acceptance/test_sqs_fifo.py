@@ -43,7 +43,9 @@ def test_each_deduplication_id_is_delivered_once_though_redis_is_emptied(up: Up)
     assert (found["sends"], found["delivered"], found["distinct"]) == (1000, 500, 500)
 
 
-@pytest.mark.parametrize(("fifo", "rate"), [(False, None), (False, 200), (True, None)], ids=["as fast as it can", "at a rate", "FIFO"])
+@pytest.mark.parametrize(
+    ("fifo", "rate"), [(False, None), (False, 200), (True, None)], ids=["as fast as it can", "at a rate", "FIFO"]
+)
 def test_a_task_moves_each_dead_letter_once_to_its_own_source(up: Up, fifo: bool, rate: int | None) -> None:
     word = f"move-{fifo}-{rate}".lower()
     make_dead_letters(up, word, 800, fifo=fifo)

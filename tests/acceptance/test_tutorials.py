@@ -57,9 +57,13 @@ def masked(text: str) -> str:
 def run(page: str, up: Up, folder: Path) -> None:
     """Runs a page in one shell; fails at the first block that prints something else."""
     script = "\n".join(f"{commands}\necho '{_END}'" for commands, _ in blocks(page))
-    script = script.replace("http://127.0.0.1:9400", up.endpoint).replace("--data .data", f"--data {shlex.quote(str(up.data))}")
+    script = script.replace("http://127.0.0.1:9400", up.endpoint).replace(
+        "--data .data", f"--data {shlex.quote(str(up.data))}"
+    )
     leaseway = f'leaseway() {{ {shlex.quote(sys.executable)} -m facade "$@" 2>/dev/null; }}\n'
-    ran = subprocess.run(["bash", "-euc", leaseway + script], capture_output=True, text=True, timeout=COMMANDS_S, check=False, cwd=folder)
+    ran = subprocess.run(
+        ["bash", "-euc", leaseway + script], capture_output=True, text=True, timeout=COMMANDS_S, check=False, cwd=folder
+    )
     printed = ran.stdout.split(f"{_END}\n")
     for (commands, shown), output in zip(blocks(page), printed, strict=False):
         assert masked(output) == masked(shown), f"{page}:\n{commands}\n{ran.stderr}"
@@ -90,7 +94,9 @@ def program(language: str, up: Up, about: str = "sqs") -> str:
 
 
 def test_the_program_in_python_says_hello(up: Up) -> None:
-    done = subprocess.run([sys.executable, "-c", program("python", up)], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", program("python", up)], capture_output=True, text=True, timeout=60, check=False
+    )
     assert (done.stdout, done.returncode) == ("hello\n", 0), done.stderr
 
 
@@ -112,5 +118,7 @@ def test_the_program_in_javascript_says_hello(up: Up, tmp_path: Path) -> None:
     # Node looks for packages in the folders above a program.
     (tmp_path / "node_modules").symlink_to(folder / "node_modules")
     (tmp_path / "hello.mjs").write_text(program("js", up))
-    done = subprocess.run([command, "hello.mjs"], cwd=tmp_path, env=os.environ, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        [command, "hello.mjs"], cwd=tmp_path, env=os.environ, capture_output=True, text=True, timeout=60, check=False
+    )
     assert (done.stdout, done.returncode) == ("hello\n", 0), done.stderr

@@ -15,7 +15,9 @@ from tests.conftest import StartUp
 
 def leaseway(*arguments: str) -> tuple[int, str]:
     """Runs the command; (exit status, what it said)."""
-    done = subprocess.run([sys.executable, "-m", "facade", *arguments], check=False, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-m", "facade", *arguments], check=False, capture_output=True, text=True, timeout=60
+    )
     return done.returncode, done.stdout + done.stderr
 
 

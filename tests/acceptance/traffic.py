@@ -24,6 +24,11 @@ class Client:
 
     def call(self, method: str, path: str, body: Any = None, timeout: float = 30) -> tuple[int, Any]:
         """(status, JSON); (0, what went wrong) when there was no answer."""
+        status, text = self.text(method, path, body, timeout)
+        return status, json.loads(text) if text and status else text or None
+
+    def text(self, method: str, path: str, body: Any = None, timeout: float = 30) -> tuple[int, str]:
+        """As `call`, with the text of the answer."""
         try:
             if self._connection is None:
                 self._connection = http.client.HTTPConnection(self._netloc, timeout=timeout)
@@ -32,7 +37,7 @@ class Client:
             response = self._connection.getresponse()
             text = response.read()
             self.headers = {name.lower(): value for name, value in response.getheaders()}
-            return response.status, json.loads(text) if text else None
+            return response.status, text.decode()
         except (OSError, http.client.HTTPException) as error:
             self.close()
             return 0, repr(error)
@@ -67,8 +72,8 @@ class Traffic:
     def start(self, senders: int = 2, receivers: int = 2) -> None:
         self._sending.set()
         self._receiving.set()
-        self._threads = [threading.Thread(target=self._send, args=(n,)) for n in range(senders)]
-        self._threads += [threading.Thread(target=self._receive) for _ in range(receivers)]
+        self._threads = [threading.Thread(target=self._send, args=(n,), daemon=True) for n in range(senders)]
+        self._threads += [threading.Thread(target=self._receive, daemon=True) for _ in range(receivers)]
         for thread in self._threads:
             thread.start()
 
@@ -76,7 +81,9 @@ class Traffic:
         client, at = Client(self.endpoint), 0
         while self._sending.is_set():
             bodies = [f"{number}-{at + i}" for i in range(5)]
-            status, _ = client.call("POST", f"/v1/queues/{self.queue}/messages", {"messages": [{"body": b} for b in bodies]}, 15)
+            status, _ = client.call(
+                "POST", f"/v1/queues/{self.queue}/messages", {"messages": [{"body": b} for b in bodies]}, 15
+            )
             self.statuses[status] += 1
             if status == 200:
                 self.acked_sends.update(bodies)
@@ -104,7 +111,9 @@ class Traffic:
                         self.again_after_ack.append((m["body"], self.acks[m["body"]], received_at))
             if messages:
                 self.receive_times.append(received_at)
-                status, answer = client.call("POST", f"/v1/queues/{self.queue}/ack", {"handles": [m["handle"] for m in messages]}, 15)
+                status, answer = client.call(
+                    "POST", f"/v1/queues/{self.queue}/ack", {"handles": [m["handle"] for m in messages]}, 15
+                )
                 if status == 200:
                     done = {r["handle"] for r in answer["results"] if r["status"] == "ok"}
                     with self._lock:

@@ -81,7 +81,9 @@ class Run:
         self.seed = seed
         self.ended = threading.Event()  # all is decided
         self.drained = threading.Event()
-        self.producers = [threading.Thread(target=self._guarded, args=(self._produce, n, producers)) for n in range(producers)]
+        self.producers = [
+            threading.Thread(target=self._guarded, args=(self._produce, n, producers)) for n in range(producers)
+        ]
         self.checkers = [threading.Thread(target=self._guarded, args=(self._check, n, 0)) for n in range(checkers)]
         self.consumers = [threading.Thread(target=self._guarded, args=(self._consume, n, 0)) for n in range(consumers)]
 
@@ -103,7 +105,9 @@ class Run:
         with book.lock:
             book.made[n], book.sizes[n] = None, size
         messages = [{"body": f"{n}/{at}"} for at in range(size)]
-        status, half = client.call("POST", f"/v1/queues/{QUEUE}/transactions", {"producer_group": GROUP, "messages": messages})
+        status, half = client.call(
+            "POST", f"/v1/queues/{QUEUE}/transactions", {"producer_group": GROUP, "messages": messages}
+        )
         if status != 201:
             book.count(f"prepare {status}")
             book.made[n] = False  # it may be stored: then somebody is asked, and says so
@@ -185,7 +189,9 @@ class Run:
                 for message in answer["messages"]:
                     self.book.received.setdefault(message["body"], set()).add(message["id"])
                     self.book.counts["deliveries"] += 1
-            client.call("POST", f"/v1/queues/{QUEUE}/ack", {"handles": [message["handle"] for message in answer["messages"]]})
+            client.call(
+                "POST", f"/v1/queues/{QUEUE}/ack", {"handles": [message["handle"] for message in answer["messages"]]}
+            )
         client.close()
 
     def open_count(self) -> int:
@@ -247,7 +253,9 @@ class Nemesis(threading.Thread):
         return dict(self.counts)
 
 
-def run(up: Up, transactions: int, *, kill_every_s: float, within_s: float, seed: int = 1, producers: int = 8) -> dict[str, Any]:
+def run(
+    up: Up, transactions: int, *, kill_every_s: float, within_s: float, seed: int = 1, producers: int = 8
+) -> dict[str, Any]:
     """The figures of a run; `broken` lists what was not as promised, and is empty."""
     with contextlib.closing(Client(up.endpoint)) as client:
         status, answer = client.call("POST", "/v1/queues", {"name": QUEUE, "partitions": 4})
@@ -291,7 +299,9 @@ def _drain(one: Run, expected: set[str], end: float) -> None:
         thread.join()
 
 
-def _judge(one: Run, expected: set[str], left: int, faults: dict[str, int], took_s: float, in_all_s: float) -> dict[str, Any]:
+def _judge(
+    one: Run, expected: set[str], left: int, faults: dict[str, int], took_s: float, in_all_s: float
+) -> dict[str, Any]:
     book, broken = one.book, list(one.book.broken)
     got = book.received
     records = read_topic(one.up)
@@ -302,7 +312,10 @@ def _judge(one: Run, expected: set[str], left: int, faults: dict[str, int], took
         ("seen and not committed", sorted(got.keys() - expected)),
         ("seen under two ids", sorted(body for body, ids in got.items() if len(ids) > 1)),
         ("in the queue's topic and not committed", sorted(unknown)),
-        ("seen under another id than the commit's answer", sorted(b for b, i in answered.items() if b in got and got[b] != {i})),
+        (
+            "seen under another id than the commit's answer",
+            sorted(b for b, i in answered.items() if b in got and got[b] != {i}),
+        ),
     ):
         if found:
             broken.append(f"{len(found)} {name}, as {found[:3]}")
@@ -325,7 +338,9 @@ def _judge(one: Run, expected: set[str], left: int, faults: dict[str, int], took
 
 def read_topic(up: Up) -> Counter[str]:
     """How often each body is in the queue's topic, read by a plain Kafka consumer."""
-    consumer = Consumer({"bootstrap.servers": up.run["kafka"]["bootstrap"], "group.id": "bar", "enable.partition.eof": True})
+    consumer = Consumer(
+        {"bootstrap.servers": up.run["kafka"]["bootstrap"], "group.id": "bar", "enable.partition.eof": True}
+    )
     topic, bodies = f"lw.q.{QUEUE}", Counter[str]()
     parts = list(consumer.list_topics(topic, 10).topics[topic].partitions)
     consumer.assign([TopicPartition(topic, part, 0) for part in parts])

@@ -20,8 +20,20 @@ from typing import Any
 from tests.browser.fetch import Browser
 
 ANSWER_S = 60
-OPTIONS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars", "--no-first-run")
-OPTIONS_QUIET = ("--disable-background-networking", "--disable-component-update", "--remote-debugging-pipe", "about:blank")
+OPTIONS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--hide-scrollbars",
+    "--no-first-run",
+)
+OPTIONS_QUIET = (
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--remote-debugging-pipe",
+    "about:blank",
+)
 
 
 class Page:
@@ -58,7 +70,9 @@ class Page:
         """The whole page as a PNG."""
         size = self._do("Page.getLayoutMetrics")["cssContentSize"]
         clip = {"x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1}
-        return base64.b64decode(self._do("Page.captureScreenshot", format="png", captureBeyondViewport=True, clip=clip)["data"])
+        return base64.b64decode(
+            self._do("Page.captureScreenshot", format="png", captureBeyondViewport=True, clip=clip)["data"]
+        )
 
     def paper(self) -> bytes:
         """The page as a PDF, with backgrounds."""

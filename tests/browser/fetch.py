@@ -49,7 +49,9 @@ def browser() -> Browser:
             raise
         return Browser(Path(found), {})
     # Its own libraries and fonts: the same letters on every machine.
-    return Browser(folder / "chromium", {"LD_LIBRARY_PATH": f"{folder / 'lib'}:{folder}", "FONTCONFIG_PATH": str(folder)})
+    return Browser(
+        folder / "chromium", {"LD_LIBRARY_PATH": f"{folder / 'lib'}:{folder}", "FONTCONFIG_PATH": str(folder)}
+    )
 
 
 def _fetched() -> Path:

@@ -14,15 +14,21 @@ from pathlib import Path
 import httpx
 import pytest
 
-from facade.stack.processes.ports import free_port
+from facade.programs.stack.processes.ports import free_port
 from tests.conformance.conftest import Running
 from tests.services import Up
 
 ADMIN_SECRET = "the administrator's secret"
 
 
-def beside(up: Up | Running, prefix: str, settings: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    """One more service over the same Kafka and Redis, that wants credentials."""
+def beside(
+    up: Up | Running,
+    prefix: str,
+    settings: dict[str, str],
+    tmp_path_factory: pytest.TempPathFactory,
+    auth: str = "required",
+) -> Iterator[Running]:
+    """One more service over the same Kafka and Redis, with credentials unless `auth` is open."""
     assert isinstance(up, Up)
     port, parts = free_port(), up.run
     variables = {
@@ -34,7 +40,7 @@ def beside(up: Up | Running, prefix: str, settings: dict[str, str], tmp_path_fac
         "ADMIN_KEY_SECRET": ADMIN_SECRET,
         **settings,
     }
-    command = [sys.executable, "-m", "facade", "serve", "--port", str(port), "--auth", "required"]
+    command = [sys.executable, "-m", "facade", "serve", "--port", str(port), "--auth", auth]
     environment = {**os.environ, **{f"LEASEWAY_{name}": value for name, value in variables.items()}}
     log = tmp_path_factory.mktemp(prefix) / "log"
     with log.open("wb") as output, subprocess.Popen(command, env=environment, stdout=output, stderr=output) as process:
@@ -59,6 +65,8 @@ def _wait_ready(port: int, process: subprocess.Popen[bytes], log: Path) -> None:
 
 def new_key(service: Running, principal: str) -> tuple[str, str]:
     """Id and secret of a new key of a principal; the id is the principal."""
-    made = httpx.post(f"{service.endpoint}/v1/keys", json={"key_id": principal, "principal": principal}, auth=("admin", ADMIN_SECRET))
+    made = httpx.post(
+        f"{service.endpoint}/v1/keys", json={"key_id": principal, "principal": principal}, auth=("admin", ADMIN_SECRET)
+    )
     assert made.status_code == 201, made.text
     return principal, made.json()["secret"]

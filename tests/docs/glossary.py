@@ -16,7 +16,8 @@ from schemas import vocabulary
 _HEAD = """# Glossary
 
 Each word has one meaning in the code, the API, the logs and these pages. This page is made from
-`schemas/vocabulary.py` by `make docs`.
+`schemas/vocabulary.py` by `make docs`. [Concepts](../explanation/concepts.md) explains queue, tag,
+lease, handle, group, transaction and the like.
 """
 _COLUMNS = 100
 # The enumerations whose members have a paragraph each, and how the page calls them.
@@ -24,6 +25,7 @@ _SECTIONS = {
     "MessageState": "States of a message",
     "EventKind": "Events in the journal",
     "EntryStatus": "What became of a handle",
+    "StaleReason": "Why a handle is stale",
     "Reason": "Reasons",
 }
 _COMMENT = re.compile(r"^ +[A-Z_]+ = \"([a-z_]+)\"  # (.+)$", re.MULTILINE)
@@ -48,4 +50,7 @@ def _section(name: str, title: str) -> str:
 
 
 def _paragraphs(words: list[tuple[str, str]]) -> str:
-    return "\n".join(fill(f"**{word}**: {text}", _COLUMNS, break_long_words=False, break_on_hyphens=False) + "\n" for word, text in words)
+    return "\n".join(
+        fill(f"**{word}**: {text}", _COLUMNS, break_long_words=False, break_on_hyphens=False) + "\n"
+        for word, text in words
+    )

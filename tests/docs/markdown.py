@@ -1,15 +1,23 @@
-"""Tables and paragraphs of the generated pages."""
+"""Lists and paragraphs of the generated pages."""
 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
 
 
-def table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
-    """A table with a line for each row."""
-    lines = [head, tuple("---" for _ in head), *rows]
-    return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
+def item(text: str) -> str:
+    """An item of a list, of 100 columns."""
+    return (
+        textwrap.fill(
+            " ".join(text.split()),
+            100,
+            initial_indent="- ",
+            subsequent_indent="  ",
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        + "\n"
+    )
 
 
 def wrapped(text: str) -> str:

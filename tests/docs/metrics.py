@@ -10,11 +10,12 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+from engine.handles.refusals import METRIC as STALE_HANDLES
 from engine.plane.whys import WHYS
 from engine.queues.alarms import KINDS
 from engine.queues.clock_skew import ABOUT as ABOUT_SKEW
 from engine.queues.clock_skew import KIND as CLOCK_SKEW
-from tests.docs.markdown import table, wrapped
+from tests.docs.markdown import item, wrapped
 
 ROOT = Path(__file__).resolve().parents[2]
 _PREFIX = "leaseway_"
@@ -29,7 +30,10 @@ appears when it has counted something.
 MEANINGS = {
     "leaseway_requests_total": (
         "counter",
-        "Requests answered, by `verb` and `status`. Verbs of SQS, EMQ, MNS and RocketMQ begin with `sqs.`, `emq.`, `mns.`, `rocketmq.`.",
+        (
+            "Requests by `verb` and `status` (499: the client left). Verbs of the dialects begin with `sqs.`, "
+            "`emq.`, `mns.`, `rocketmq.`."
+        ),
     ),
     "leaseway_request_seconds": (
         "histogram",
@@ -37,37 +41,68 @@ MEANINGS = {
     ),
     "leaseway_plane_requests_total": (
         "counter",
-        "Requests, by `way`: `plane`, or `python`, and then by `reason`; see below. They are in `leaseway_requests_total` too.",
+        (
+            "Requests, by `way`: `plane`, or `python`, and then by `reason`; see below. They are in "
+            "`leaseway_requests_total` too."
+        ),
     ),
     "leaseway_receives_in_progress": ("gauge", "Receives being served; nearly all of them are waiting."),
     "leaseway_request_bytes_held": ("gauge", "Bytes of requests in hand, those that are still coming too."),
     "leaseway_requests_coming": ("gauge", "Requests that are not whole yet."),
-    "leaseway_requests_gave_way_total": ("counter", "Requests that came slowly, and were refused when others needed their room."),
+    "leaseway_requests_gave_way_total": (
+        "counter",
+        "Requests that came slowly, and were refused when others needed their room.",
+    ),
     "leaseway_requests_without_room_total": ("counter", "Requests, or parts of one, for which there was no room."),
     "leaseway_connections_refused_total": ("counter", "Connections beyond the bound, while none was idle."),
     "leaseway_connections_idle_closed_total": ("counter", "Idle connections that were closed for new ones."),
     "leaseway_alarm": ("gauge", "What needs attention, by `kind` and `queue`; see below."),
-    "leaseway_journal_lag_seconds": ("gauge", "Age of the oldest change that Kafka lacks, over the partitions that this worker owns."),
+    "leaseway_journal_lag_seconds": (
+        "gauge",
+        "Age of the oldest change that Kafka lacks, over the partitions that this worker owns.",
+    ),
     "leaseway_long_polls_waiting": ("gauge", "Receives that wait for a message."),
-    "leaseway_long_polls_waiting_of_one": ("gauge", "The same for the principal, queue, user or account with the most, at this worker."),
+    "leaseway_long_polls_waiting_of_one": (
+        "gauge",
+        "The same for the principal, queue, user or account with the most, at this worker.",
+    ),
     "leaseway_quota_refusals_total": ("counter", "Requests beyond a quota of requests, bytes or waiting receives."),
     "leaseway_queues": ("gauge", "Queues of the service."),
     "leaseway_partitions": ("gauge", "Partitions of all queues."),
     "leaseway_units_owned": ("gauge", "Partitions of queues that this worker loads and journals."),
     "leaseway_redis_scripts_total": ("counter", "Calls of Lua scripts."),
-    "leaseway_background_failures_total": ("counter", "Background tasks that ended by an unexpected exception. More than 0 is a defect."),
+    "leaseway_background_failures_total": (
+        "counter",
+        "Background tasks that ended by an unexpected exception. More than 0 is a defect.",
+    ),
     "leaseway_journal_entries_total": ("counter", "Entries written to the journal."),
-    "leaseway_journal_entries_read_total": ("counter", "Entries of the journal read for snapshots, rebuilds and verification."),
+    "leaseway_journal_entries_read_total": (
+        "counter",
+        "Entries of the journal read for snapshots, rebuilds and verification.",
+    ),
     "leaseway_journal_gaps_total": ("counter", "Times that Kafka had deleted journal records before they were folded."),
     "leaseway_loaded_chunks_total": ("counter", "Reads from Kafka that brought messages into Redis."),
     "leaseway_snapshots_total": ("counter", "Snapshots of partitions written."),
     "leaseway_rebuilds_total": ("counter", "Partitions whose state was rebuilt from Kafka."),
     "leaseway_rebuilt_settled_total": ("counter", "Settled messages that rebuilds restored."),
     "leaseway_rebuilt_deliveries_total": ("counter", "Deliveries that rebuilds restored."),
-    "leaseway_write_through_failed_total": ("counter", "Sends that Redis did not take at once; the loader brings them later."),
+    "leaseway_write_through_failed_total": (
+        "counter",
+        "Sends that Redis did not take at once; the loader brings them later.",
+    ),
     "leaseway_deliveries_returned_total": ("counter", "Deliveries given back because no answer carried them."),
-    "leaseway_deliveries_too_late_to_return_total": ("counter", "The same, when the lease had ended before they could be given back."),
+    "leaseway_deliveries_too_late_to_return_total": (
+        "counter",
+        "The same, when the lease had ended before they could be given back.",
+    ),
     "leaseway_receives_over_limit_total": ("counter", "Receives that met the limit of messages in flight."),
+    "leaseway_stale_handles_total": (
+        "counter",
+        (
+            "Handles that were good for nothing, by `reason`: [what each "
+            "means](../how-to/troubleshoot.md#why-a-handle-is-stale)."
+        ),
+    ),
     "leaseway_messages_dead_total": ("counter", "Messages moved to a dead-letter queue."),
     "leaseway_messages_moved_total": ("counter", "Messages moved by redrive tasks."),
     "leaseway_groups_parked_total": ("counter", "Groups of FIFO queues that were parked."),
@@ -75,27 +110,57 @@ MEANINGS = {
     "leaseway_transactions_open": ("gauge", "Transactions that nobody has decided."),
     "leaseway_transactions_prepared_total": ("counter", "Transactions prepared."),
     "leaseway_transactions_committed_total": ("counter", "Transactions whose messages were sent."),
-    "leaseway_transactions_ended_total": ("counter", "Transactions that the service decided: nobody knew, too old, or without a queue."),
+    "leaseway_transactions_ended_total": (
+        "counter",
+        "Transactions that the service decided: nobody knew, too old, or without a queue.",
+    ),
     "leaseway_transaction_checks_total": ("counter", "Times that producers could be asked about a transaction."),
     "leaseway_webhooks_failed_total": ("counter", "Checks by webhook without an answer that can be used."),
-    "leaseway_wrong_secrets_total": ("counter", "Requests with a wrong secret or signature, or of a key that is not there."),
-    "leaseway_attempts_refused_total": ("counter", "Requests refused without a look at their secret, after too many wrong ones."),
-    "leaseway_control_refused_total": ("counter", "Control records whose seal does not hold: forged, altered or played back."),
+    "leaseway_wrong_secrets_total": (
+        "counter",
+        "Requests with a wrong secret or signature, or of a key that is not there.",
+    ),
+    "leaseway_attempts_refused_total": (
+        "counter",
+        "Requests refused without a look at their secret, after too many wrong ones.",
+    ),
+    "leaseway_control_refused_total": (
+        "counter",
+        "Control records whose seal does not hold: forged, altered or played back.",
+    ),
     "leaseway_undecodable_records_total": ("counter", "Records that could not be read, and were skipped."),
     "leaseway_torn_batch_records_total": (
         "counter",
         "Records of atomic batches that never became whole, and were skipped: nobody was answered for them.",
     ),
-    "leaseway_late_commits_total": ("counter", "Copies of committed messages that came too late to count, and were skipped."),
+    "leaseway_late_commits_total": (
+        "counter",
+        "Copies of committed messages that came too late to count, and were skipped.",
+    ),
     "leaseway_brought_total": ("counter", "Deferred messages that came back into the window, under each tag."),
     "leaseway_delay_pointers_total": ("counter", "Pointers to deferred messages that went to the wheel."),
-    "leaseway_wheel_repairs_total": ("counter", "Times that the wheel had lost pointers, which were found again in the queue's topic."),
+    "leaseway_wheel_repairs_total": (
+        "counter",
+        "Times that the wheel had lost pointers, which were found again in the queue's topic.",
+    ),
     "leaseway_lost_to_retention_total": ("counter", "Messages that Kafka deleted before they were settled."),
     "leaseway_topics_lost_total": ("counter", "Topics of queues that were gone, and were made again."),
-    "leaseway_meter_records_dropped_total": ("counter", "Counts of requests that were dropped after Kafka took nothing for an hour."),
-    "leaseway_audit_records_dropped_total": ("counter", "Records of the audit that were dropped: Kafka took none, and 10,000 waited."),
-    "leaseway_audit_suppressed_total": ("counter", "Failed requests that the audit has as a number only: a worker writes 10 a second."),
-    "leaseway_alerts_told_total": ("counter", "Messages about alerts or daily statistics that a webhook or a mail server has taken."),
+    "leaseway_meter_records_dropped_total": (
+        "counter",
+        "Counts of requests that were dropped after Kafka took nothing for an hour.",
+    ),
+    "leaseway_audit_records_dropped_total": (
+        "counter",
+        "Records of the audit that were dropped: Kafka took none, and 10,000 waited.",
+    ),
+    "leaseway_audit_suppressed_total": (
+        "counter",
+        "Failed requests that the audit has as a number only: a worker writes 10 a second.",
+    ),
+    "leaseway_alerts_told_total": (
+        "counter",
+        "Messages about alerts or daily statistics that a webhook or a mail server has taken.",
+    ),
     "leaseway_alerts_not_told_total": ("counter", "Messages that nothing has taken, after three tries."),
     "leaseway_lost_with_topic_total": ("counter", "Messages that were lost with them."),
 }
@@ -104,19 +169,23 @@ features of their own by itself ([how](../how-to/use-the-native-front.md)). A re
 is answered as well, at a lower rate. A worker without a plane counts none of these."""
 REASONS = {
     "off": "The plane did not start; `GET /health` says why.",
-    "verb": "It is no send, receive or delete of SQS over JSON or of the native API.",
-    "head": "Its head has what only Python reads: another media type, credentials of another kind, chunks, HTTP/1.0, headers of browsers.",
+    "verb": "It is no send, receive or verb on handles of SQS over JSON, of the native API or of EMQ.",
+    "head": "Its head has what only Python reads: another media type, credentials of another kind, chunks, "
+    "HTTP/1.0, headers of browsers.",
     "fields": "Its body has a field or a value that only Python reads.",
     "key": "The library does not know its signature yet, or any more, or it is wrong or missing.",
-    "new": "It is among the first of its caller to its queue.",
+    "new": "It is among the first of its caller to its queue, and Python had not yet said what the plane may serve.",
     "size": "It, or a message of it, is larger than the plane takes.",
     "attributes": "Sends with attributes, to a queue with tags that have filters.",
     "busy": "Too much was in hand: bytes, receives that wait, sends that wait for Kafka, or messages in flight.",
     "redis": "The plane had no connection to Redis, or Redis did not do what it was asked.",
     "changed": "The queue, a right or a quota changed meanwhile, or a script had refused the queue.",
     "bodies": "A message had no body in the window, or attributes or a lease of its own.",
-    "empty": "It does not wait, and found nothing: Python looks at the ends of the log first. Receives that wait are served by the plane.",
-    "handle": "A handle is of another tag or queue, for one use, or none at all.",
+    "empty": "It does not wait, and found nothing: Python looks at the ends of the log first. Receives that "
+    "wait are served by the plane.",
+    "handle": "A handle is of another tag or queue, for one use, or none at all; or a change of visibility was "
+    "refused: Python says why.",
+    "slow": "Its body was not whole after a second.",
     "kafka": "Kafka did not take the send, and has nothing of it: Python tries again.",
     "refused": "The caller may not, or there is no such queue or tag: the answer says which.",
     "quota": "A quota counts such requests one by one, or more bytes of the day have to be taken from it first.",
@@ -127,8 +196,8 @@ REASONS = {
     "on_exhausted": "The queue says what becomes of a message that fails again and again.",
     "retention_from": "Retention counts from the send.",
     "partitions": "The queue has more than 512 partitions and tags, multiplied.",
-    "delay": "Sends: the queue has a delay.",
-    "durable_acks": "Acks: they wait for Kafka.",
+    "delay": "Sends: a delay of five minutes or more, or the first with a delay for an hour: Python bounds how "
+    "many messages are delayed.",
 }
 ALARM = """`leaseway_alarm` is there while an alarm lasts. Every worker looks at all queues every 30 s, but only
 the owner of a partition knows `load_stopped`, and `records_skipped` is of what this worker has skipped.
@@ -137,7 +206,9 @@ whose `queue` is the reason: `unsealed`, `other_secret`, `altered`, `stale`, `re
 `clock_skew` is whose clock differs. `GET /health` counts the queues, or clocks, with each kind."""
 _REDIS_EVICTS = "1 while Redis has a maxmemory-policy that evicts keys; it names no queue"
 _CONTROL_REFUSED = "control records that this worker has refused: somebody else wrote them, or they were played back"
-_JOURNAL_GAP = "records of the journal that Kafka deleted before they were folded: acks in them are forgotten if Redis is lost"
+_JOURNAL_GAP = (
+    "records of the journal that Kafka deleted before they were folded: acks in them are forgotten if Redis is lost"
+)
 
 
 def _strings(node: ast.AST) -> Iterator[str]:
@@ -149,7 +220,11 @@ def _strings(node: ast.AST) -> Iterator[str]:
 def _calls(tree: ast.AST, name: str) -> Iterator[ast.expr]:
     """First arguments of calls of `name`, as a function or a method."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and node.args and name in (getattr(node.func, "attr", None), getattr(node.func, "id", None)):
+        if (
+            isinstance(node, ast.Call)
+            and node.args
+            and name in (getattr(node.func, "attr", None), getattr(node.func, "id", None))
+        ):
             yield node.args[0]
 
 
@@ -167,7 +242,11 @@ def _told(tree: ast.AST) -> Iterator[str]:
         if isinstance(node, ast.FunctionDef) and node.name == "counts":
             for part in ast.walk(node):
                 if isinstance(part, ast.Dict):
-                    yield from (_PREFIX + key.value for key in part.keys if isinstance(key, ast.Constant) and isinstance(key.value, str))
+                    yield from (
+                        _PREFIX + key.value
+                        for key in part.keys
+                        if isinstance(key, ast.Constant) and isinstance(key.value, str)
+                    )
 
 
 def names() -> set[str]:
@@ -176,8 +255,9 @@ def names() -> set[str]:
     for file in (ROOT / "engine").rglob("*.py"):
         tree = ast.parse(file.read_text())
         found.update(_counted(tree))
-        if file.name == "wiring.py":  # `Parts.counts`
+        if file.match("wiring/worker.py"):  # `Parts.counts`
             found.update(_told(tree))
+    found.add(_PREFIX + STALE_HANDLES)
     found.update(_told(ast.parse((ROOT / "facade" / "http" / "bounds" / "bounds.py").read_text())))
     tree = ast.parse((ROOT / "facade" / "http" / "metrics.py").read_text())
     for family in ("CounterMetricFamily", "GaugeMetricFamily", "HistogramMetricFamily"):
@@ -190,17 +270,26 @@ def names() -> set[str]:
 def page() -> str:
     """The page. Raises AssertionError when code and meanings differ."""
     assert names() == MEANINGS.keys(), f"without a meaning, or without code: {sorted(names() ^ MEANINGS.keys())}"
-    rows = [(f"`{name}`", *MEANINGS[name]) for name in MEANINGS]
-    others = {"journal_gap": _JOURNAL_GAP, "control_refused": _CONTROL_REFUSED, CLOCK_SKEW: ABOUT_SKEW, "redis_evicts": _REDIS_EVICTS}
-    kinds = [(f"`{kind}`", about) for kind, about in {**KINDS, **others}.items()]
+    others = {
+        "journal_gap": _JOURNAL_GAP,
+        "control_refused": _CONTROL_REFUSED,
+        CLOCK_SKEW: ABOUT_SKEW,
+        "redis_evicts": _REDIS_EVICTS,
+    }
+    kinds = {**KINDS, **others}
     assert set(WHYS) == REASONS.keys(), f"without a meaning, or without code: {sorted(set(WHYS) ^ REASONS.keys())}"
     return (
         HEAD
-        + table(("metric", "kind", "meaning"), rows)
-        + "\n## What the plane serves\n\n"
-        + wrapped(REASON)
-        + table(("reason", "why the request went to Python"), [(f"`{why}`", about) for why, about in REASONS.items()])
+        + "".join(_kind(kind) for kind in ("gauge", "histogram", "counter"))
+        + "## What the plane serves\n\n"
+        + wrapped(f"{REASON} The reasons are:")
+        + "".join(item(f"`{why}`: {about}") for why, about in REASONS.items())
         + "\n## Alarms\n\n"
-        + wrapped(ALARM)
-        + table(("kind", "the number counts"), kinds)
+        + wrapped(f"{ALARM} The kinds, and what the number counts:")
+        + "".join(item(f"`{kind}`: {about}") for kind, about in kinds.items())
     )
+
+
+def _kind(kind: str) -> str:
+    rows = [item(f"`{name}`: {meaning}") for name, (of, meaning) in MEANINGS.items() if of == kind]
+    return f"## {kind.capitalize()}s\n\n{''.join(rows)}\n"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.docs import cli, errors, glossary, metrics
+from tests.docs import cli, errors, glossary, metrics, queue_settings
 
 REFERENCE = Path(__file__).resolve().parents[2] / "docs" / "reference"
 GENERATED: dict[Path, Callable[[], str]] = {
@@ -13,4 +13,5 @@ GENERATED: dict[Path, Callable[[], str]] = {
     REFERENCE / "metrics.md": metrics.page,
     REFERENCE / "cli.md": cli.page,
     REFERENCE / "glossary.md": glossary.page,
+    REFERENCE / "queue-settings.md": queue_settings.page,
 }

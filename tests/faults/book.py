@@ -21,7 +21,14 @@ def delivered(name: str, at: float, *, lease_ms: int = 5000, count: int = 1, **m
     unless given.
     """
     uid = more.pop("uid", name)
-    given = {"id": f"id-{name}", "handle": f"{name}@{at:.0f}", "body": f"body-{uid}", "attributes": "", "sent_ms": 0, **more}
+    given = {
+        "id": f"id-{name}",
+        "handle": f"{name}@{at:.0f}",
+        "body": f"body-{uid}",
+        "attributes": "",
+        "sent_ms": 0,
+        **more,
+    }
     return Delivered(uid=uid, count=count, visible_ms=int(at) + lease_ms, **given)
 
 
@@ -40,7 +47,9 @@ class Book:
         """Makes a queue at time 0."""
         return self.op(0, "create", queue=name, args=plan)
 
-    def op(self, at: float, verb: str, *, outcome: str = "ok", took: float = TOOK_MS, queue: str = "q", **fields: Any) -> Book:
+    def op(
+        self, at: float, verb: str, *, outcome: str = "ok", took: float = TOOK_MS, queue: str = "q", **fields: Any
+    ) -> Book:
         """An operation; `outcome` '' leaves it without an answer."""
         answered = {name: fields.pop(name) for name in ("ids", "deliveries", "results", "answer") if name in fields}
         status = fields.pop("status", 200)
@@ -50,11 +59,15 @@ class Book:
             self.lines.append(Line(outcome, int((at + took) * MS), op=self._op, args={"status": status}, **answered))
         return self
 
-    def send(self, at: float, *names: str, outcome: str = "ok", queue: str = "q", ids: list[str] | None = None, **more: Any) -> Book:
+    def send(
+        self, at: float, *names: str, outcome: str = "ok", queue: str = "q", ids: list[str] | None = None, **more: Any
+    ) -> Book:
         sends = [Sent(name, f"body-{name}", "", **more) for name in names]
         return self.op(at, "send", outcome=outcome, queue=queue, sends=sends, ids=ids or [f"id-{n}" for n in names])
 
-    def receive(self, at: float, *found: Delivered, queue: str = "q", tag: str = "default", lease_ms: int = 5000) -> Book:
+    def receive(
+        self, at: float, *found: Delivered, queue: str = "q", tag: str = "default", lease_ms: int = 5000
+    ) -> Book:
         args = {"lease_ms": lease_ms, "max": 10}
         return self.op(at, "receive", queue=queue, tag=tag, args=args, deliveries=list(found))
 
@@ -64,7 +77,17 @@ class Book:
         lease_ms = more.get("lease_ms", 5000)
         return self.receive(at, delivered(name, at + TOOK_MS / 2, **more), lease_ms=lease_ms, **where)
 
-    def settle(self, at: float, verb: str, handle: str, *, status: str = "ok", visible_ms: int = 0, queue: str = "q", **more: Any) -> Book:
+    def settle(
+        self,
+        at: float,
+        verb: str,
+        handle: str,
+        *,
+        status: str = "ok",
+        visible_ms: int = 0,
+        queue: str = "q",
+        **more: Any,
+    ) -> Book:
         """A verb on one handle."""
         return self.op(at, verb, handles=[handle], results=[Result(status, visible_ms)], queue=queue, **more)
 
@@ -84,7 +107,9 @@ class Book:
         self.lines.append(Line("note", self.lines[-1].at, verb=verb, args=args))
         return self
 
-    def rest(self, at: float, ready: int = 0, delayed: int = 0, leased: int = 0, *, queue: str = "q", empty: bool = False) -> Book:
+    def rest(
+        self, at: float, ready: int = 0, delayed: int = 0, leased: int = 0, *, queue: str = "q", empty: bool = False
+    ) -> Book:
         answer = {"default": {"ready": ready, "delayed": delayed, "leased": leased, "stored": 0}}
         return self.op(at, "info", queue=queue, args={"rest": True, "empty": empty}, answer=answer)
 
@@ -145,4 +170,6 @@ def letter(at: float, name: str = "a", from_id: str = "id-a", id: str = "id-L", 
 def redriven() -> Book:
     """Died, its letter redriven, the copy acked; the letter was never seen in the DLQ."""
     book = two().send(100, "a").lease(200, "a", count=3)
-    return book.lease(9000, "a", id="id-R", handle="r", origin=origin("id-L", reason="", count=0, first="id-a")).ack(9100, "r")
+    return book.lease(9000, "a", id="id-R", handle="r", origin=origin("id-L", reason="", count=0, first="id-a")).ack(
+        9100, "r"
+    )

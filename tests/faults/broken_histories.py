@@ -14,10 +14,18 @@ Checker = Callable[[Story], Verdict]
 
 BROKEN: dict[str, tuple[Checker, Book, str]] = {
     "never delivered": (check_messages.lost, clean().send(500, "x"), "lost"),
-    "delivered under one tag only": (check_messages.lost, Book().queue(tags={"default": "", "t": ""}).send(1, "a").lease(20, "a"), "lost"),
+    "delivered under one tag only": (
+        check_messages.lost,
+        Book().queue(tags={"default": "", "t": ""}).send(1, "a").lease(20, "a"),
+        "lost",
+    ),
     "sent after the purge": (check_messages.lost, Book().queue().op(1, "purge").send(100, "a"), "lost"),
     "settled by nobody": (check_messages.lost, Book().queue().send(1, "a").lease(20, "a"), "vanished"),
-    "stale ack settled it": (check_messages.lost, Book().queue().send(1, "a").lease(20, "a").ack(40, "a@25", status="stale"), "vanished"),
+    "stale ack settled it": (
+        check_messages.lost,
+        Book().queue().send(1, "a").lease(20, "a").ack(40, "a@25", status="stale"),
+        "vanished",
+    ),
     "nobody sent it": (check_messages.phantoms, clean().lease(500, "ghost"), "phantom"),
     "of another queue": (check_messages.phantoms, clean().queue("p").lease(500, "a", queue="p"), "phantom"),
     "other body": (check_messages.phantoms, clean().lease(6000, "a", body="body-b"), "altered"),
@@ -27,10 +35,18 @@ BROKEN: dict[str, tuple[Checker, Book, str]] = {
         Book().queue(tags={"red": "red"}).send(1, "a", kind="blue").lease(20, "a", tag="red"),
         "not wanted",
     ),
-    "a refused send shown": (check_messages.phantoms, clean().send(500, "x", outcome="fail").lease(600, "x"), "refused"),
+    "a refused send shown": (
+        check_messages.phantoms,
+        clean().send(500, "x", outcome="fail").lease(600, "x"),
+        "refused",
+    ),
     "a retry inside made two": (check_messages.phantoms, clean().lease(600, "a", id="id-2", handle="h2"), "doubled"),
     "a letter without origin": (check_messages.phantoms, two().send(1, "a").lease(20, "a", queue="dlq"), "no origin"),
-    "half of an unknown batch": (check_messages.batches, clean().send(300, "b", "c", outcome="info", ids=[]).lease(500, "b"), "torn"),
+    "half of an unknown batch": (
+        check_messages.batches,
+        clean().send(300, "b", "c", outcome="info", ids=[]).lease(500, "b"),
+        "torn",
+    ),
     "half of an answered batch": (check_messages.batches, clean().send(300, "b", "c").lease(500, "c"), "torn"),
     "purged came back": (check_messages.purges, clean().op(500, "purge").lease(6000, "a", count=2), "came back"),
     "purged came back, loss long after": (
@@ -38,7 +54,11 @@ BROKEN: dict[str, tuple[Checker, Book, str]] = {
         clean().op(500, "purge").fault(9000, "wipe", 9001, loses=True).lease(9500, "a", count=2),
         "came back",
     ),
-    "two ids for one": (check_messages.dedup, Book().queue(fifo=True).send(1, "a", dedup="k").send(50, "b", dedup="k"), "two ids"),
+    "two ids for one": (
+        check_messages.dedup,
+        Book().queue(fifo=True).send(1, "a", dedup="k").send(50, "b", dedup="k"),
+        "two ids",
+    ),
     "two ids by content": (
         check_messages.dedup,
         Book()
@@ -49,13 +69,23 @@ BROKEN: dict[str, tuple[Checker, Book, str]] = {
     ),
     "repeat delivered too": (
         check_messages.dedup,
-        Book().queue(fifo=True).send(1, "a", dedup="k").send(50, "b", dedup="k", outcome="info").lease(99, "a").lease(99, "b"),
+        Book()
+        .queue(fifo=True)
+        .send(1, "a", dedup="k")
+        .send(50, "b", dedup="k", outcome="info")
+        .lease(99, "a")
+        .lease(99, "b"),
         "delivered twice",
     ),
     "two holders": (check_leases.exclusive, clean().lease(210, "a", handle="other", count=2), "overlap"),
     "leased again before its extension ends": (
         check_leases.exclusive,
-        Book().queue().send(1, "a").lease(10, "a").settle(20, "extend", "a@15", visible_ms=9000).lease(6000, "a", count=2),
+        Book()
+        .queue()
+        .send(1, "a")
+        .lease(10, "a")
+        .settle(20, "extend", "a@15", visible_ms=9000)
+        .lease(6000, "a", count=2),
         "overlap",
     ),
     "a long lease behind a short one": (
@@ -63,13 +93,21 @@ BROKEN: dict[str, tuple[Checker, Book, str]] = {
         Book().queue().lease(10, "a", lease_ms=9000).lease(20, "a", lease_ms=5).lease(40, "a", count=2),
         "overlap",
     ),
-    "leased long before a loss": (check_leases.exclusive, leased().fault(2000, "wipe", 2010, loses=True).lease(2100, "a"), "overlap"),
+    "leased long before a loss": (
+        check_leases.exclusive,
+        leased().fault(2000, "wipe", 2010, loses=True).lease(2100, "a"),
+        "overlap",
+    ),
     "a loss after both": (
         check_leases.exclusive,
         clean().lease(250, "a", count=2).fault(900, "wipe", 910, loses=True),
         "overlap",
     ),
-    "one delivery told twice": (check_leases.exclusive, clean().lease(6000, "a", handle="a@205", count=2), "told twice"),
+    "one delivery told twice": (
+        check_leases.exclusive,
+        clean().lease(6000, "a", handle="a@205", count=2),
+        "told twice",
+    ),
     "acked and again": (check_leases.acked_stays, clean().lease(6000, "a", count=2), "ack forgotten"),
     "acked blindly while its lease lasted, and again": (
         check_leases.acked_stays,
@@ -93,7 +131,13 @@ BROKEN: dict[str, tuple[Checker, Book, str]] = {
     ),
     "acked after a loss": (
         check_leases.acked_stays,
-        Book().queue().send(1, "a").fault(90, "wipe", 91, loses=True).lease(200, "a").ack(300, "a@205").lease(6000, "a", count=2),
+        Book()
+        .queue()
+        .send(1, "a")
+        .fault(90, "wipe", 91, loses=True)
+        .lease(200, "a")
+        .ack(300, "a@205")
+        .lease(6000, "a", count=2),
         "ack forgotten",
     ),
     "acked durably just before a loss": (
@@ -112,7 +156,11 @@ BROKEN: dict[str, tuple[Checker, Book, str]] = {
         clean().fault(250, "stop kafka", 500).fault(19_000, "wipe", 19_010, loses=True).lease(22_000, "a", count=2),
         "ack forgotten",
     ),
-    "a stale ack obeyed": (check_leases.stale, clean().lease(5300, "a", count=2).ack(5400, "a@205"), "stale handle obeyed"),
+    "a stale ack obeyed": (
+        check_leases.stale,
+        clean().lease(5300, "a", count=2).ack(5400, "a@205"),
+        "stale handle obeyed",
+    ),
     "a stale release obeyed": (
         check_leases.stale,
         clean().lease(5300, "a", count=2).settle(5400, "release", "a@205", args={"delay_ms": 0}),
@@ -128,10 +176,19 @@ BROKEN: dict[str, tuple[Checker, Book, str]] = {
         "fell",
     ),
     "count zero": (check_leases.counts, clean().lease(6000, "a", count=0), "no count"),
-    "before the delay": (check_leases.never_early, Book().queue().send(1, "a", delay_ms=500).lease(999, "a", sent_ms=505), "early"),
+    "before the delay": (
+        check_leases.never_early,
+        Book().queue().send(1, "a", delay_ms=500).lease(999, "a", sent_ms=505),
+        "early",
+    ),
     "before the release's delay": (
         check_leases.never_early,
-        Book().queue().send(1, "a").lease(10, "a").settle(20, "release", "a@15", visible_ms=525, args={"delay_ms": 500}).lease(519, "a"),
+        Book()
+        .queue()
+        .send(1, "a")
+        .lease(10, "a")
+        .settle(20, "release", "a@15", visible_ms=525, args={"delay_ms": 500})
+        .lease(519, "a"),
         "early",
     ),
     "fifo: overtaken": (
@@ -156,7 +213,9 @@ BROKEN: dict[str, tuple[Checker, Book, str]] = {
     ),
     "fifo: redelivered in wrong order": (
         check_order.fifo,
-        fifo().receive(200, numbered("a", 205, 0), numbered("b", 205, 1)).receive(9000, numbered("b", 9005, 1, count=2)),
+        fifo()
+        .receive(200, numbered("a", 205, 0), numbered("b", 205, 1))
+        .receive(9000, numbered("b", 9005, 1, count=2)),
         "out of order",
     ),
     "fifo: redelivery behind what is leased": (
@@ -209,7 +268,9 @@ BROKEN: dict[str, tuple[Checker, Book, str]] = {
     ),
     "redriven and its letter acked": (
         check_letters.letters,
-        redriven().receive(8000, delivered("a", 8005, id="id-L", handle="l", origin=origin("id-a")), queue="dlq").ack(8100, "l"),
+        redriven()
+        .receive(8000, delivered("a", 8005, id="id-L", handle="l", origin=origin("id-a")), queue="dlq")
+        .ack(8100, "l"),
         "ended twice",
     ),
     "more letters than copies": (
@@ -218,7 +279,11 @@ BROKEN: dict[str, tuple[Checker, Book, str]] = {
         "too many letters",
     ),
     "another queue's": (check_letters.letters, letter(500, queue="p"), "wrong origin"),
-    "another message's": (check_letters.letters, letter(500, from_id="id-b").send(50, "b").lease(70, "b"), "wrong origin"),
+    "another message's": (
+        check_letters.letters,
+        letter(500, from_id="id-b").send(50, "b").lease(70, "b"),
+        "wrong origin",
+    ),
     "killed by nobody": (check_letters.letters, letter(500, reason="killed", count=1), "wrong reason"),
     "killed but says exhausted": (
         check_letters.letters,

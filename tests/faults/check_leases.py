@@ -27,7 +27,9 @@ def exclusive(story: Story) -> Verdict:
                 if story.excused(_leased_from(holder), _leased_to(holder), d.op.ended):
                     verdict.saw("overlaps excused")
                 else:
-                    verdict.breach("overlap", f"{holder.where()} lasts {until - d.received_ms:.0f} ms more; {d.where()}")
+                    verdict.breach(
+                        "overlap", f"{holder.where()} lasts {until - d.received_ms:.0f} ms more; {d.where()}"
+                    )
             if _held_until(story, d, d.op.ended) >= until:
                 holder = d
     for twins in story.by_handle.values():
@@ -95,12 +97,18 @@ def stale(story: Story) -> Verdict:
             for s in d.settles:
                 verdict.saw("handles used")
                 verdict.saw("stale answers", s.result is not None and s.result.status == "stale")
-                newer = [other for other in found[index + 1 :] if other.received_ms > d.received_ms and _known_before(other, s)]
+                newer = [
+                    other
+                    for other in found[index + 1 :]
+                    if other.received_ms > d.received_ms and _known_before(other, s)
+                ]
                 # Redis may have forgotten the newer delivery: then the older one is the latest that
                 # it knows.
                 newer = [n for n in newer if not story.excused(n.op.began, n.op.ended, s.op.ended)]
                 if s.done and newer:
-                    verdict.breach("stale handle obeyed", f"{s.verb} at {s.op.where()} of {d.where()}, after {newer[0].where()}")
+                    verdict.breach(
+                        "stale handle obeyed", f"{s.verb} at {s.op.where()} of {d.where()}, after {newer[0].where()}"
+                    )
             _settled_twice(story, verdict, d)
     return verdict
 
@@ -110,7 +118,10 @@ def _settled_twice(story: Story, verdict: Verdict, d: Delivery) -> None:
     done = [s for s in d.settles if s.done and s.verb in ("ack", "kill", "release")]
     for first, second in itertools.pairwise(done):
         if not story.excused(first.op.began, first.op.ended, second.op.ended):
-            verdict.breach("settled twice", f"{first.verb} at {first.op.where()}, {second.verb} at {second.op.where()}: {d.where()}")
+            verdict.breach(
+                "settled twice",
+                f"{first.verb} at {first.op.where()}, {second.verb} at {second.op.where()}: {d.where()}",
+            )
 
 
 def _known_before(other: Delivery, s: Settle) -> bool:
@@ -149,7 +160,10 @@ def never_early(story: Story) -> Verdict:
             if sent is not None and sent.delay_ms:
                 verdict.saw("delays")
                 if d.received_ms < d.it.sent_ms + sent.delay_ms:
-                    verdict.breach("early", f"{d.it.sent_ms + sent.delay_ms - d.received_ms} ms before its delay is over: {d.where()}")
+                    verdict.breach(
+                        "early",
+                        f"{d.it.sent_ms + sent.delay_ms - d.received_ms} ms before its delay is over: {d.where()}",
+                    )
             for s in d.settles:
                 if s.verb == "release" and s.done:
                     _after_release(story, verdict, s, found[index + 1 :])

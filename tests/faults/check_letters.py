@@ -60,7 +60,9 @@ def _ends_once(story: Story, verdict: Verdict, message: Message, here: list[Deli
         # All but the last may have been forgotten with Redis.
         kept = [s for s in in_time[:-1] if not story.excused(s.op.began, s.op.ended, in_time[-1].op.ended)]
         if len(acked) - len(risen) > 1 and kept:
-            verdict.breach("ended twice", f"{message.sent.uid}: ack at {kept[0].op.where()} and at {in_time[-1].op.where()}")
+            verdict.breach(
+                "ended twice", f"{message.sent.uid}: ack at {kept[0].op.where()} and at {in_time[-1].op.where()}"
+            )
         else:
             verdict.saw("ends excused")
     elif not acked and not unknown and message.op.ok:
@@ -73,7 +75,11 @@ def _rose(story: Story, id: str, ack: Settle, found: list[Delivery]) -> bool:
     as well.
     """
     deaths = [(s.op.began, s.op.ended) for d in found if d.it.id == id for s in d.by("kill")]
-    deaths += [(at, at) for child in story.children.get(id, []) for at in [child.it.sent_ms * 1_000_000 - story.history.wall_ns]]
+    deaths += [
+        (at, at)
+        for child in story.children.get(id, [])
+        for at in [child.it.sent_ms * 1_000_000 - story.history.wall_ns]
+    ]
     return any(began < ack.op.ended and story.excused(began, ended, ack.op.ended) for began, ended in deaths)
 
 
@@ -86,7 +92,9 @@ def _no_more_letters_than_deaths(verdict: Verdict, here: list[Delivery], dead: l
     verdict.saw("letters", len(seen | redriven))
     verdict.saw("redriven", len(redriven))
     if len(seen | redriven) > 1 + len(redriven):
-        verdict.breach("too many letters", f"{len(seen | redriven)} letters, {len(redriven)} redriven: {dead[-1].where()}")
+        verdict.breach(
+            "too many letters", f"{len(seen | redriven)} letters, {len(redriven)} redriven: {dead[-1].where()}"
+        )
 
 
 def _true_origin(story: Story, verdict: Verdict, plan: Plan, letter: Delivery) -> None:

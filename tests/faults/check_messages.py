@@ -40,7 +40,9 @@ def _lost_one(story: Story, verdict: Verdict, plan: Plan, message: Message) -> N
         if not found and _repeats(story, plan, message):
             verdict.saw("repeats answered anew")
         elif not found:
-            verdict.breach("lost", f"{message.sent.uid} (id {message.id}) of {plan.name}/{tag}, answered at {message.op.where()}")
+            verdict.breach(
+                "lost", f"{message.sent.uid} (id {message.id}) of {plan.name}/{tag}, answered at {message.op.where()}"
+            )
         elif not any(s for d in found for s in d.by("ack", "kill")):
             # Only where the queue was empty at the end is a message that nobody settled gone;
             # `counters` says if it was not.
@@ -54,7 +56,9 @@ def _repeats(story: Story, plan: Plan, message: Message) -> bool:
     key = _dedup_key(plan, message)
     if key is None or not story.hurt(message.op.began, _end(message.op)):
         return False
-    earlier = (m for m in story.messages[plan.name].values() if _dedup_key(plan, m) == key and m.op.began < _end(message.op))
+    earlier = (
+        m for m in story.messages[plan.name].values() if _dedup_key(plan, m) == key and m.op.began < _end(message.op)
+    )
     return any(d.it.id != message.id for m in earlier for d in story.by_uid.get((plan.name, m.sent.uid), []))
 
 
@@ -107,7 +111,9 @@ def batches(story: Story) -> Verdict:
             shown = [uid for uid in wanted if _shown(story, plan, tag, uid)]
             if shown and len(shown) < len(wanted):
                 missing = sorted(set(wanted) - set(shown))
-                verdict.breach("torn", f"{plan.name}/{tag} shows {shown[0]} and not {missing[0]}, {op.outcome} at {op.where()}")
+                verdict.breach(
+                    "torn", f"{plan.name}/{tag} shows {shown[0]} and not {missing[0]}, {op.outcome} at {op.where()}"
+                )
     return verdict
 
 
@@ -188,7 +194,9 @@ def _one_message(story: Story, verdict: Verdict, queue: str, key: str, window: l
     if len(answered) > 1 and len(calm) <= 1:
         verdict.saw("answered anew", len(answered) - 1)
     elif len(answered) > 1:
-        verdict.breach("two ids", f"{key} of {queue} was answered with {sorted(answered)}, first at {window[0].op.where()}")
+        verdict.breach(
+            "two ids", f"{key} of {queue} was answered with {sorted(answered)}, first at {window[0].op.where()}"
+        )
     uids = {m.sent.uid for m in window}
     shown = {d.it.id for uid in uids for d in story.by_uid.get((queue, uid), []) if d.it.origin is None}
     if len(shown) > 1:

@@ -34,7 +34,9 @@ def counters(story: Story) -> Verdict:
             for state, (least, most) in bounds.items():
                 if not least <= found[state] <= most:
                     wanted = str(least) if least == most else f"{least} to {most}"
-                    verdict.breach("untrue", f"{plan.name}/{tag} has {found[state]} {state}, not {wanted}: {look.where()}")
+                    verdict.breach(
+                        "untrue", f"{plan.name}/{tag} has {found[state]} {state}, not {wanted}: {look.where()}"
+                    )
     return verdict
 
 
@@ -49,14 +51,18 @@ def _bounds(story: Story, plan: Plan, tag: str, look: Op) -> dict[str, tuple[int
         if message.op.outcome == "info":
             doubt += 1
         elif message.op.ok and plan.wants(tag, message.sent):
-            state, unsure = _state(story, plan, tag, message.id, at_ms, message.sent.delay_ms, story.history.ms(message.op.ended))
+            state, unsure = _state(
+                story, plan, tag, message.id, at_ms, message.sent.delay_ms, story.history.ms(message.op.ended)
+            )
             doubt += unsure
             if state:
                 tally[state] += 1
     return {state: (max(0, n - doubt), n + doubt) for state, n in tally.items()}
 
 
-def _state(story: Story, plan: Plan, tag: str, id: str, at_ms: float, delay_ms: int, sent_ms: float) -> tuple[str, bool]:
+def _state(
+    story: Story, plan: Plan, tag: str, id: str, at_ms: float, delay_ms: int, sent_ms: float
+) -> tuple[str, bool]:
     """(state or '' when it is gone, whether something about it is unknown)."""
     found = [d for d in story.deliveries.get((plan.name, tag, id), []) if story.history.ms(d.op.ended) < at_ms]
     unsure = any(s.unknown for d in found for s in d.settles)
@@ -71,7 +77,9 @@ def _state(story: Story, plan: Plan, tag: str, id: str, at_ms: float, delay_ms: 
             return "", unsure
         if s.done and s.verb == "release" and s.result is not None:
             return "delayed" if s.result.visible_ms > at_ms else "waiting", unsure
-    until = max([last.it.visible_ms] + [s.result.visible_ms for s in last.settles if s.done and s.verb == "extend" and s.result])
+    until = max(
+        [last.it.visible_ms] + [s.result.visible_ms for s in last.settles if s.done and s.verb == "extend" and s.result]
+    )
     return "leased" if until > at_ms else "waiting", unsure
 
 
@@ -84,7 +92,10 @@ def answers(story: Story) -> Verdict:
         status = op.end.args.get("status", 0) if op.end is not None else 0
         verdict.saw(str(status) if status else "cut")
         if status == 500 or (400 <= status < 500 and status != 429 and not _in_use(op)):
-            verdict.breach("refused", f"{op.line.verb} {op.line.queue} got {status} {op.end.answer if op.end else ''}: {op.where()}")
+            verdict.breach(
+                "refused",
+                f"{op.line.verb} {op.line.queue} got {status} {op.end.answer if op.end else ''}: {op.where()}",
+            )
     return verdict
 
 
@@ -106,7 +117,11 @@ def recoveries(story: Story) -> dict[int, float]:
     for fault in story.history.faults:
         if fault.healed == NEVER:
             continue
-        first = [min((t for t in times[queue] if t >= fault.healed), default=NEVER) for times in (sends, leases) for queue in steady]
+        first = [
+            min((t for t in times[queue] if t >= fault.healed), default=NEVER)
+            for times in (sends, leases)
+            for queue in steady
+        ]
         last = max(first, default=NEVER)
         found[fault.op] = float("inf") if last == NEVER else (last - fault.healed) / SECOND
     return found
@@ -131,7 +146,9 @@ def live(story: Story, within_s: float) -> Verdict:
         if seconds is None:
             verdict.breach("not healed", f"{fault.name}, line {fault.line}")
         elif seconds > within_s and not _hit_again(story, fault, seconds):
-            verdict.breach("not back", f"{seconds:.1f} s after {fault.name}, line {fault.line}; {within_s:.0f} s are promised")
+            verdict.breach(
+                "not back", f"{seconds:.1f} s after {fault.name}, line {fault.line}; {within_s:.0f} s are promised"
+            )
     return verdict
 
 

@@ -28,7 +28,9 @@ def digest(text: str) -> str:
 
 def attributes_digest(attributes: dict[str, Any]) -> str:
     """Of names, types and values as the service tells them."""
-    rows = sorted((name, a["type"], a.get("value", a.get("value_base64"))) for name, a in attributes.items() if name != ADDED)
+    rows = sorted(
+        (name, a["type"], a.get("value", a.get("value_base64"))) for name, a in attributes.items() if name != ADDED
+    )
     return digest(repr(rows))
 
 
@@ -126,7 +128,9 @@ class Client:
         line.at, line.op, line.process = time.monotonic_ns(), self._recorder.number(), self._process
         self._recorder.write(line)
 
-    def call(self, method: str, path: str, body: Any, line: Line, headers: Mapping[str, str] = JSON) -> tuple[Line, Any]:
+    def call(
+        self, method: str, path: str, body: Any, line: Line, headers: Mapping[str, str] = JSON
+    ) -> tuple[Line, Any]:
         """Asks, with an invoke before; returns the completion, not yet written, and the JSON."""
         self._invoke(line)
         status, answer = self.ask(method, path, body, headers)
@@ -143,7 +147,9 @@ class Client:
         """Makes a queue; `plan` is what the checkers are told of it. Raises AssertionError when it
         can't be made.
         """
-        done, answer = self.call("POST", "/v1/queues", {"name": queue, **body}, Line("invoke", 0, verb="create", queue=queue, args=plan))
+        done, answer = self.call(
+            "POST", "/v1/queues", {"name": queue, **body}, Line("invoke", 0, verb="create", queue=queue, args=plan)
+        )
         self.write(done)
         assert done.type == "ok", answer
 
@@ -171,7 +177,9 @@ class Client:
         self.write(done)
         return done.type == "ok"
 
-    def receive(self, queue: str, *, tag: str = "default", max: int = 10, wait_ms: int = 1000, lease_ms: int = 6000) -> list[Leased] | None:
+    def receive(
+        self, queue: str, *, tag: str = "default", max: int = 10, wait_ms: int = 1000, lease_ms: int = 6000
+    ) -> list[Leased] | None:
         """What was leased; None when there was no good answer."""
         body = {"tag": tag, "max": max, "wait_seconds": wait_ms / 1000, "lease_seconds": lease_ms / 1000}
         line = Line("invoke", 0, verb="receive", queue=queue, tag=tag, args={"max": max, "lease_ms": lease_ms})
@@ -186,7 +194,14 @@ class Client:
         return leased
 
     def settle(
-        self, verb: str, queue: str, leased: Sequence[Leased], *, tag: str = "default", delay_ms: int = 0, lease_ms: int = 0
+        self,
+        verb: str,
+        queue: str,
+        leased: Sequence[Leased],
+        *,
+        tag: str = "default",
+        delay_ms: int = 0,
+        lease_ms: int = 0,
     ) -> bool:
         """ack, extend, release or kill; True when it was answered by ok (single handles may be
         stale).
@@ -216,7 +231,9 @@ class Client:
         line = Line("invoke", 0, verb="info", queue=queue, args={"rest": True, "empty": empty})
         done, answer = self.call("GET", f"/v1/queues/{queue}", None, line)
         if done.type == "ok":
-            done.answer = {t["name"]: {key: t[key] for key in ("ready", "delayed", "leased", "stored")} for t in answer["tags"]}
+            done.answer = {
+                t["name"]: {key: t[key] for key in ("ready", "delayed", "leased", "stored")} for t in answer["tags"]
+            }
         self.write(done)
         return done.type == "ok"
 
@@ -224,7 +241,9 @@ class Client:
 def _leased(m: dict[str, Any]) -> Leased:
     body = m.get("body", "")
     o = m.get("origin")
-    origin = o and Origin(o["from_id"], o["from_tag"], o["original_id"], o["original_queue"], o["reason"], o["receive_count"])
+    origin = o and Origin(
+        o["from_id"], o["from_tag"], o["original_id"], o["original_queue"], o["reason"], o["receive_count"]
+    )
     it = Delivered(
         id=m["id"],
         uid=body.split(" ", 1)[0],

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
+import http.client
+import json
 import os
 import random
 import resource
 import shutil
 import signal
+import threading
 import time
+import urllib.request
 from collections.abc import Callable
 
-from facade.stack.processes.child import Child
+from facade.programs.stack.processes.child import Child
 from tests.faults.nemesis import Fault, Nemesis, Work
 from tests.faults.proxy import PASS, Mode, Proxy
 
 # How long a worker may take to tell that a clock was set: on a busy machine.
 ALARM_S = 30.0
+# How soon a change that is asked for comes to close its queue; other changes of it may be first.
+CLOSED_S = 60.0
 
 
 def _kill(part: Callable[[Nemesis], Child]) -> Callable[[Nemesis], Work]:
@@ -61,6 +68,40 @@ def _cut(which: str) -> Callable[[Nemesis], Work]:
         yield
 
     return work
+
+
+def _held_at_a_change(*, kills: bool) -> Callable[[Nemesis], Work]:
+    """The worker that has closed a queue, and has not changed it yet, stands still until it is
+    killed or woken.
+    """
+
+    def work(n: Nemesis) -> Work:
+        mark, stopped = n.stack.closing, n.stack.closing.with_name("closing.stopped")
+        mark.touch()
+        asking = threading.Thread(target=_ask_change, args=(n.stack.endpoint, n.rest.randrange(100_000, 1_000_000)))
+        asking.start()
+        end = time.monotonic() + CLOSED_S
+        while not (stopped.exists() and stopped.read_text()):
+            if time.monotonic() > end:
+                raise TimeoutError(f"no worker has closed a queue within {CLOSED_S:.0f} s")
+            time.sleep(0.02)
+        yield
+        if kills:
+            os.kill(int(stopped.read_text()), signal.SIGKILL)
+        stopped.unlink()
+        asking.join()
+
+    return work
+
+
+def _ask_change(endpoint: str, seconds: int) -> None:
+    """Changes a queue of which nothing ends by it; who is killed or late does not answer."""
+    body = json.dumps({"retention_seconds": seconds}).encode()
+    request = urllib.request.Request(
+        f"http://{endpoint}/v1/queues/hot", body, {"content-type": "application/json"}, method="PATCH"
+    )
+    with contextlib.suppress(OSError, http.client.HTTPException):
+        urllib.request.urlopen(request, timeout=30).close()
 
 
 def wipe(n: Nemesis) -> Work:
@@ -165,7 +206,9 @@ def _wait_alarm(n: Nemesis, clock: str, *, on: bool) -> None:
     end = time.monotonic() + ALARM_S
     while (n.stack.alarms(clock) > 0) != on:
         if time.monotonic() > end:
-            raise TimeoutError(f"the alarm about the clock of {clock} is {'not on' if on else 'still on'} after {ALARM_S:.0f} s")
+            raise TimeoutError(
+                f"the alarm about the clock of {clock} is {'not on' if on else 'still on'} after {ALARM_S:.0f} s"
+            )
         time.sleep(0.1)
 
 
@@ -214,6 +257,8 @@ FAULTS: dict[str, Fault] = {
     "stop facade": Fault(_stop(Nemesis.facade), (1, 6)),
     "stop kafka": Fault(_stop(_kafka), (1, 6)),
     "stop redis": Fault(_stop(_redis), (1, 6)),
+    "kill at a change": Fault(_held_at_a_change(kills=True), (0, 1)),
+    "stop at a change": Fault(_held_at_a_change(kills=False), (1, 6)),
     "wipe redis": Fault(wipe, holds_up=False),
     "forgotten scripts": Fault(forget_scripts, holds_up=False),
     "older redis": Fault(older, (1, 4)),

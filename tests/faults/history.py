@@ -224,7 +224,9 @@ def of(lines: list[Line]) -> History:
 
 def _fault_line(history: History, faults: dict[int, Fault], line: Line, number: int) -> None:
     if line.type == "begin":
-        fault = faults[line.op] = Fault(line.op, line.verb, line.at, holds_up=line.args.get("holds_up", True), line=number)
+        fault = faults[line.op] = Fault(
+            line.op, line.verb, line.at, holds_up=line.args.get("holds_up", True), line=number
+        )
         history.faults.append(fault)
     elif line.type == "heal":
         faults[line.op].healed = line.at

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from facade.stack.processes.child import Child
+from facade.programs.stack.processes.child import Child
 from tests.faults.history import Line, Recorder
 from tests.faults.proxy import Mode, Proxy
 from tests.faults.stack import Stack

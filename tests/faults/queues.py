@@ -41,6 +41,8 @@ QUEUES: dict[str, Kind] = {
 # The same, and what is received at once has the shortest retention that a queue may have: a clock
 # that is set by more than that must not end anything.
 BRIEF = {
-    name: Kind({**kind.body, "retention_seconds": 60}, kind.plan, kind.tags) if name in ("plain", "delayed", "fifo") else kind
+    name: Kind({**kind.body, "retention_seconds": 60}, kind.plan, kind.tags)
+    if name in ("plain", "delayed", "fifo")
+    else kind
     for name, kind in QUEUES.items()
 }

@@ -129,14 +129,20 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--fault", default="mix", help="mix (default), all, or names with commas: " + ", ".join(FAULTS))
-    parser.add_argument("--workers", type=int, default=2, help="facade workers; one alone keeps the bodies of what it sends")
-    parser.add_argument("--soak", type=float, metavar="MINUTES", help="so long instead of --seconds, with a fault every 20-60 s")
+    parser.add_argument(
+        "--workers", type=int, default=2, help="facade workers; one alone keeps the bodies of what it sends"
+    )
+    parser.add_argument(
+        "--soak", type=float, metavar="MINUTES", help="so long instead of --seconds, with a fault every 20-60 s"
+    )
     parser.add_argument("--history", type=Path, help="keep the history in this file")
     parser.add_argument("--report", type=Path, help="write the report to this file")
     parser.add_argument("--keep", type=Path, help="keep data and logs in this new folder")
     parser.add_argument("--pending", action="store_true", help="with the faults that are not noticed yet")
     given = parser.parse_args()
-    order = Order(given.seed, given.seconds, given.fault, given.history, given.pending, keep=given.keep, workers=given.workers)
+    order = Order(
+        given.seed, given.seconds, given.fault, given.history, given.pending, keep=given.keep, workers=given.workers
+    )
     if given.keep:
         given.keep.mkdir(parents=True)
     if given.soak:
@@ -150,12 +156,28 @@ def main() -> int:
         given.report.write_bytes(msgspec.json.format(msgspec.json.encode(told), indent=2))
     print(
         msgspec.json.encode(
-            {key: told[key] for key in ("seed", "fault", "sends", "rate_per_s", "lost", "works", "drained", "by_plane", "recovery_s")}
+            {
+                key: told[key]
+                for key in (
+                    "seed",
+                    "fault",
+                    "sends",
+                    "rate_per_s",
+                    "lost",
+                    "works",
+                    "drained",
+                    "by_plane",
+                    "recovery_s",
+                )
+            }
         ).decode()
     )
     if given.soak:
         for part, row in told["memory"].items():
-            print(f"{part}: {row['first_mb']:.0f} to {row['last_mb']:.0f} MiB, {row['mb_per_hour']:+.1f} MiB/h over {row['seconds']:.0f} s")
+            print(
+                f"{part}: {row['first_mb']:.0f} to {row['last_mb']:.0f} MiB, {row['mb_per_hour']:+.1f} MiB/h "
+                f"over {row['seconds']:.0f} s"
+            )
     for text in told["crashes"]:
         print(f"CRASH  {text}")
     return 0 if all(verdict.valid for verdict in verdicts) and not told["crashes"] else 1

@@ -29,7 +29,9 @@ class SqsClient:
     def send(self, queue: str, uids: Sequence[str]) -> bool:
         """Sends a message for each name, ten at most in one request; True when all were taken."""
         bodies = [compose(uid, "")[0] for uid in uids]
-        sends = [Sent(uid=uid, body=digest(body), attributes=NO_ATTRIBUTES) for uid, body in zip(uids, bodies, strict=True)]
+        sends = [
+            Sent(uid=uid, body=digest(body), attributes=NO_ATTRIBUTES) for uid, body in zip(uids, bodies, strict=True)
+        ]
         line = Line("invoke", 0, verb="send", queue=queue, sends=sends)
         if len(bodies) == 1:
             done, answer = self._call("SendMessage", queue, {"MessageBody": bodies[0]}, line)
@@ -69,7 +71,9 @@ class SqsClient:
         """Deletes; True when it was answered by ok, which the service says of stale handles too."""
         if not leased:
             return True
-        line = Line("invoke", 0, verb="ack", queue=queue, args={"blind": True}, handles=[one.it.handle for one in leased])
+        line = Line(
+            "invoke", 0, verb="ack", queue=queue, args={"blind": True}, handles=[one.it.handle for one in leased]
+        )
         if len(leased) == 1:
             done, _ = self._call("DeleteMessage", queue, {"ReceiptHandle": leased[0].handle}, line)
             failed: list[Any] = []

@@ -22,11 +22,11 @@ from typing import Any, TypeVar
 import redis
 
 from facade.config import Settings
-from facade.stack import broker, redis_server, workers
-from facade.stack.data.folder import DataFolder
-from facade.stack.data.leftovers import MARK, end_leftovers
-from facade.stack.processes.child import Child, Program
-from facade.stack.processes.ports import free_port
+from facade.programs.stack import broker, redis_server, workers
+from facade.programs.stack.data.folder import DataFolder
+from facade.programs.stack.data.leftovers import MARK, end_leftovers
+from facade.programs.stack.processes.child import Child, Program
+from facade.programs.stack.processes.ports import free_port
 from tests.faults.proxy import Proxy
 from tests.faults.set_clock import SetClock, built
 from tests.services import ANYBODY
@@ -45,6 +45,8 @@ class Stack:
         self.path = self._folder.path
         self._environment = {**os.environ, MARK: str(self.path)}
         self.said: list[str] = []
+        # Where this is, the next worker that has closed a queue for a change stands still.
+        self.closing = self.path / "closing"
         # By the program that has it, when their clocks can be set.
         self.clocks: dict[str, SetClock] = {}
         self._loop = asyncio.new_event_loop()
@@ -58,13 +60,16 @@ class Stack:
         self.redis_port = free_port(*taken, *ports, self.port)
         self.redis_proxy, self.kafka_proxy = self.run(self._proxies(ports))
         self.kafka = self._child(self._kafka(ports[1]))
-        program = redis_server.program(self.path, self.path / "redis" / "redis.sock", self._environment, self.redis_port)
+        program = redis_server.program(
+            self.path, self.path / "redis" / "redis.sock", self._environment, self.redis_port
+        )
         self.redis = self._child(self._clocked(program, clocks))
         settings = Settings.read(
             kafka_bootstrap=f"127.0.0.1:{ports[1]}",
             redis_url=f"redis://127.0.0.1:{ports[0]}/0",
             port=self.port,
             secret=self._folder.secret("secret"),
+            failpoints=f"change.closed=stop@{self.closing}",
         )
         logs = self.logs = self._folder.logs
         programs = workers.programs(settings, worker_count, logs, logs, self._environment)
@@ -95,7 +100,9 @@ class Stack:
     def alarms(self, clock: str) -> int:
         """How many workers have written that a clock is wrong, and not since that this is over."""
         logs = b"".join(file.read_bytes() for file in self.logs.glob("facade-*.log"))
-        began, over = (logs.count(f"action={word} kind=clock_skew clock={clock} ".encode()) for word in ("alarm", "alarm_over"))
+        began, over = (
+            logs.count(f"action={word} kind=clock_skew clock={clock} ".encode()) for word in ("alarm", "alarm_over")
+        )
         return began - over
 
     def _child(self, program: Program) -> Child:
@@ -118,7 +125,11 @@ class Stack:
     @property
     def parts(self) -> dict[str, Child]:
         """Every part by name."""
-        return {"kafka": self.kafka, "redis": self.redis, **{f"facade-{n}": child for n, child in enumerate(self.facades)}}
+        return {
+            "kafka": self.kafka,
+            "redis": self.redis,
+            **{f"facade-{n}": child for n, child in enumerate(self.facades)},
+        }
 
     def by_plane(self) -> int:
         """Returns how many requests the plane of a worker has served since that was started: of
@@ -127,7 +138,9 @@ class Stack:
         found = []
         for _ in range(10):
             with urllib.request.urlopen(f"http://{self.endpoint}/metrics", timeout=30) as answer:
-                found += re.findall(r'^leaseway_plane_requests_total{.*way="plane"} ([0-9.e+]+)$', answer.read().decode(), re.MULTILINE)
+                found += re.findall(
+                    r'^leaseway_plane_requests_total{.*way="plane"} ([0-9.e+]+)$', answer.read().decode(), re.MULTILINE
+                )
         return int(max(map(float, found), default=0))
 
     @property

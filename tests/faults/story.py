@@ -178,7 +178,9 @@ class Story:
         It does when it was done within the second before the loss; or while the journal was held up
         by another fault.
         """
-        return any(ended >= self._reach(loss) and began <= loss.ended and again >= loss.began for loss in self.history.losses)
+        return any(
+            ended >= self._reach(loss) and began <= loss.ended and again >= loss.began for loss in self.history.losses
+        )
 
     def hurt(self, began: int, ended: int) -> bool:
         """Whether a fault was there, or healed less than 8 s before, while something was asked and
@@ -194,7 +196,12 @@ class Story:
         """From when on what was done may be forgotten."""
         start = loss.began - DRAINED_NS
         for fault in self.history.faults:
-            if fault.op != loss.op and fault.holds_up and fault.began < loss.ended and _end(fault) + HELD_UP_NS > loss.began:
+            if (
+                fault.op != loss.op
+                and fault.holds_up
+                and fault.began < loss.ended
+                and _end(fault) + HELD_UP_NS > loss.began
+            ):
                 start = min(start, fault.began - DRAINED_NS)
         return start
 

@@ -12,7 +12,8 @@ from typing import Any
 import msgspec
 
 HEAD = (
-    "| fault | runs | sends | per s | lost | altered | redelivered per million | overlaps (excused) | DLQ imbalance | FIFO breaches"
+    "| fault | runs | sends | per s | lost | altered | redelivered per million | overlaps (excused) | DLQ "
+    "imbalance | FIFO breaches"
     " | other breaches | recovery p50 / p99 s |"
 )
 COUNTED = {
@@ -42,8 +43,10 @@ def row(fault: str, reports: list[dict[str, Any]]) -> str:
     times = [seconds for r in reports for found in r["recovery_s"].values() for seconds in found]
     rate = total("sends") / max(1.0, sum(r["seconds"] for r in reports))
     return (
-        f"| {fault} | {len(reports)} | {total('sends'):,} | {rate:,.0f} | {total('lost')} | {total('altered')} | {again:,.0f}"
-        f" | {total('overlaps')} ({total('overlaps_excused')}) | {total('dlq_imbalance')} | {total('fifo_breaches')} | {others}"
+        f"| {fault} | {len(reports)} | {total('sends'):,} | {rate:,.0f} | {total('lost')} | {total('altered')} "
+        f"| {again:,.0f}"
+        f" | {total('overlaps')} ({total('overlaps_excused')}) | {total('dlq_imbalance')} | "
+        f"{total('fifo_breaches')} | {others}"
         f" | {percentile(times, 0.5):.1f} / {percentile(times, 0.99):.1f} ({len(times)}) |"
     )
 

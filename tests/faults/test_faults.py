@@ -62,7 +62,14 @@ def test_every_promise_holds_while_clocks_are_set(programs: None, tmp_path: Path
         built(tmp_path)
     except NoCompilerError as error:
         pytest.skip(str(error))
-    order = Order(seconds=45, fault=",".join(CLOCKS), live_s=LIVE_WITHIN_S, keep=tmp_path, history=tmp_path / "history.jsonl", least=3)
+    order = Order(
+        seconds=45,
+        fault=",".join(CLOCKS),
+        live_s=LIVE_WITHIN_S,
+        keep=tmp_path,
+        history=tmp_path / "history.jsonl",
+        least=3,
+    )
     verdicts, told = run(order)
     broken = [text for verdict in verdicts for text in (verdict.line(), *verdict.breaches) if not verdict.valid]
     assert not broken, "\n".join([f"struck {told['struck']}, history {order.history}", *broken])

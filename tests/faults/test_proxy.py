@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import pytest
 
-from facade.stack.processes.ports import free_port
+from facade.programs.stack.processes.ports import free_port
 from tests.faults.proxy import PASS, Mode, Proxy
 
 

@@ -23,8 +23,22 @@ def hurt() -> Book:
     """Two messages of which one is lost, one delivered again after a wipe; back 0.5 s after the
     heal.
     """
-    book = Book().queue(steady=True).send(100, "a", "lost").lease(200, "a").ack(300, "a@205").fault(800, "wipe redis", 1000, loses=True)
-    return book.send(1200, "b").lease(1490, "b").ack(1600, "b@1495").lease(6000, "a", count=2).ack(6100, "a@6005").rest(9000)
+    book = (
+        Book()
+        .queue(steady=True)
+        .send(100, "a", "lost")
+        .lease(200, "a")
+        .ack(300, "a@205")
+        .fault(800, "wipe redis", 1000, loses=True)
+    )
+    return (
+        book.send(1200, "b")
+        .lease(1490, "b")
+        .ack(1600, "b@1495")
+        .lease(6000, "a", count=2)
+        .ack(6100, "a@6005")
+        .rest(9000)
+    )
 
 
 def told(book: Book, fault: str = "wipe redis") -> dict[str, object]:

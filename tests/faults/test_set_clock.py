@@ -34,7 +34,9 @@ def test_what_waits_for_a_while_does_so_when_its_clock_was_set(tmp_path: Path) -
     except NoCompilerError as error:
         pytest.skip(str(error))
     command, environment = (sys.executable, "-c", POLLS), {**os.environ, **clock.environment}
-    with subprocess.Popen(command, env=environment, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+    with subprocess.Popen(
+        command, env=environment, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
         assert process.stdin is not None and process.stdout is not None
         shown = float(process.stdout.readline())
         for ahead_s in (300, -300, 61, 0):

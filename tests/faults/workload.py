@@ -48,7 +48,9 @@ class Workload:
             client.create(name, kind.body, kind.plan)
             for tag, value in kind.tags:
                 wanted = {"conditions": [{"name": "kind", "value": value}]}
-                status, answer = client.ask("POST", f"/v1/queues/{name}/tags", {"name": tag, "start_at_ms": 0, "filter": wanted})
+                status, answer = client.ask(
+                    "POST", f"/v1/queues/{name}/tags", {"name": tag, "start_at_ms": 0, "filter": wanted}
+                )
                 assert status == 201, answer
         client.close()
 
@@ -60,8 +62,19 @@ class Workload:
         senders = [self._sender("plain", 20, 0.04), self._sender("durable", 10, 0.04), self._sender("tagged", 10, 0.04)]
         senders += [self._sender("delayed", 5, 0.07, delay=True), self._sender("dead", 8, 0.1)]
         senders += [self._purger, self._keeper, self._redriver, self._sluggard, self._fifo_sender]
-        receivers = [self._receiver("plain"), self._receiver("plain"), self._receiver("durable"), self._receiver("tagged")]
-        receivers += [self._receiver("tagged", tag="red"), self._wavering, self._grim, self._grim, self._receiver("purged")]
+        receivers = [
+            self._receiver("plain"),
+            self._receiver("plain"),
+            self._receiver("durable"),
+            self._receiver("tagged"),
+        ]
+        receivers += [
+            self._receiver("tagged", tag="red"),
+            self._wavering,
+            self._grim,
+            self._grim,
+            self._receiver("purged"),
+        ]
         receivers += [self._receiver("fifo"), self._receiver("fifo")]
         senders += [hot.sender, hot.sender]
         receivers += [hot.receiver, hot.receiver, hot.receiver, hot.leaver]
@@ -92,7 +105,12 @@ class Workload:
         when that took longer than `within_s`.
         """
         began = time.monotonic()
-        steady = [(verb, name) for name, kind in self.queues.items() if kind.plan.get("steady") for verb in ("send", "receive")]
+        steady = [
+            (verb, name)
+            for name, kind in self.queues.items()
+            if kind.plan.get("steady")
+            for verb in ("send", "receive")
+        ]
         while any(self._worked.get(key, 0.0) < began for key in steady):
             if time.monotonic() > began + within_s:
                 return False
@@ -125,7 +143,14 @@ class Workload:
         end = time.monotonic() + TASKS_S
         while (running := [t for t in self._tasks if not self._ended(client, t)]) and time.monotonic() < end:
             time.sleep(0.2)
-        client.write(Line("note", time.monotonic_ns(), verb="redrive", args={"ended": len(self._tasks) - len(running), "stuck": running}))
+        client.write(
+            Line(
+                "note",
+                time.monotonic_ns(),
+                verb="redrive",
+                args={"ended": len(self._tasks) - len(running), "stuck": running},
+            )
+        )
 
     def looks(self) -> None:
         """Writes down the counts of all queues. One that nobody uses is loaded when somebody asks
@@ -142,13 +167,17 @@ class Workload:
 
     def _empty(self, client: Client, queue: str) -> bool:
         status, answer = client.ask("GET", f"/v1/queues/{queue}")
-        return status == 200 and not any(tag[state] for tag in answer["tags"] for state in ("ready", "delayed", "leased", "stored"))
+        return status == 200 and not any(
+            tag[state] for tag in answer["tags"] for state in ("ready", "delayed", "leased", "stored")
+        )
 
     def _ended(self, client: Client, task: str) -> bool:
         status, answer = client.ask("GET", f"/v1/tasks/{task}")
         return status == 200 and answer["status"] != "running"
 
-    def _sender(self, queue: str, batch: int, pause_s: float, *, delay: bool = False) -> Callable[[Client, random.Random], float]:
+    def _sender(
+        self, queue: str, batch: int, pause_s: float, *, delay: bool = False
+    ) -> Callable[[Client, random.Random], float]:
         def once(client: Client, rest: random.Random) -> float:
             began = time.monotonic()
             entries: list[dict[str, Any]] = []
@@ -257,7 +286,10 @@ class Workload:
         what had one.
         """
         group = f"g{rest.randrange(20)}"
-        entries = [{"uid": uid, "group": group, "dedup": uid} for uid in (client.uid("fifo") for _ in range(rest.choice((1, 5, 10))))]
+        entries = [
+            {"uid": uid, "group": group, "dedup": uid}
+            for uid in (client.uid("fifo") for _ in range(rest.choice((1, 5, 10))))
+        ]
         sent = client.send("fifo", entries)
         tries = 0
         while tries < 5 and (not sent or (tries == 0 and rest.random() < 0.1)):

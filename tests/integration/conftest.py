@@ -18,7 +18,7 @@ from engine.errors import LogUnavailable
 from engine.log import Log
 from engine.settings import Settings
 from engine.shapes import Principal
-from state.background import Background
+from runtime.background import Background
 from tests.integration.drive import all_wait
 from tests.services import Services
 

@@ -15,19 +15,19 @@ async def send(engine: Engine, queue: str, *texts: str, **options: int) -> list[
     """Sends texts one by one."""
     sent = []
     for text in texts:
-        sent += await engine.send(BY, queue, [SendEntry(text.encode(), **options)])  # type: ignore[arg-type]
+        sent += await engine.messages.send(BY, queue, [SendEntry(text.encode(), **options)])  # type: ignore[arg-type]
     return sent
 
 
 async def receive(
     engine: Engine, queue: str, max: int = 10, wait_ms: int = 0, lease_ms: int | None = None, tag: str | None = None
 ) -> list[Delivery]:
-    return await engine.receive(BY, queue, tag, max, wait_ms, lease_ms)
+    return await engine.messages.receive(BY, queue, tag, max, wait_ms, lease_ms)
 
 
 async def ack(engine: Engine, queue: str, deliveries: list[Delivery]) -> None:
     if deliveries:
-        results = await engine.ack(BY, queue, [d.handle for d in deliveries])
+        results = await engine.messages.ack(BY, queue, [d.handle for d in deliveries])
         assert {r.status for r in results} == {"ok"}
 
 

@@ -50,7 +50,9 @@ async def look_at(engine: Engine, queue: Queue, epoch: int) -> DrainResult:
     found: list[DrainResult] = []
 
     async def is_done() -> bool:
-        begun = engine.parts.base.drains.drain(engine.parts.base.journal.request(queue.name, queue.units[0], epoch, 0, 0, 0))
+        begun = engine.parts.base.drains.drain(
+            engine.parts.base.journal.request(queue.name, queue.units[0], epoch, 0, 0, 0)
+        )
         assert begun is not None
         found.append(await begun)
         return not found[-1].is_passed

@@ -16,7 +16,9 @@ import uvicorn
 from engine.engine import Engine
 from facade.app import create_app
 from facade.config import Settings
-from facade.stack.worker import Server
+from facade.programs.stack.worker import Server
+from schemas.records.settings import QueueSettings
+from tests.integration.drive import BY, eventually, knows
 
 
 class Running:
@@ -40,7 +42,14 @@ async def served(engine: Engine, **settings: Any) -> AsyncIterator[int]:
     """The port at which the engine is served."""
     app = create_app(Settings(topic_prefix=engine.settings.topic_prefix, **settings), Running(engine))  # type: ignore[arg-type]
     config = uvicorn.Config(
-        app, http="httptools", ws="none", lifespan="on", log_config=None, access_log=False, interface="asgi3", proxy_headers=False
+        app,
+        http="httptools",
+        ws="none",
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        interface="asgi3",
+        proxy_headers=False,
     )
     server = uvicorn.Server(config)
     bound = socket.create_server(("127.0.0.1", 0))
@@ -63,7 +72,9 @@ async def served_by_plane(engine: Engine) -> AsyncIterator[int]:
     """
     settings = Settings(topic_prefix=engine.settings.topic_prefix, plane="auto", native="require")
     app = create_app(settings, Running(engine))  # type: ignore[arg-type]
-    config = uvicorn.Config(app, http="httptools", ws="none", lifespan="on", log_config=None, access_log=False, interface="asgi3")
+    config = uvicorn.Config(
+        app, http="httptools", ws="none", lifespan="on", log_config=None, access_log=False, interface="asgi3"
+    )
     server = Server(config, None, native=True, routes=getattr(app, "routes", None))
     bound = socket.create_server(("127.0.0.1", 0))
     port: int = bound.getsockname()[1]
@@ -78,6 +89,26 @@ async def served_by_plane(engine: Engine) -> AsyncIterator[int]:
         server.should_exit = True
         await server.shutdown([bound])
         await asyncio.sleep(0)
+
+
+@contextlib.asynccontextmanager
+async def served_queue(engine: Engine, queue: str, partitions: int) -> AsyncIterator[int]:
+    """The port at which the plane of an engine serves a new queue, and Python what is not the
+    plane's.
+    """
+    await engine.queues.create_queue(BY, queue, QueueSettings(partitions=partitions))
+    async with served_by_plane(engine) as port, SqsConnection(port) as client:
+        await knows(engine, alone=True)  # until then it may be closed again
+        await engine.messages.receive(
+            BY, queue, None, 1, 0, None
+        )  # Python's wait list is there before Redis tells of the queue
+
+        async def is_served() -> bool:
+            await client.call("ReceiveMessage", queue, WaitTimeSeconds=0)
+            return any(engine.plane.is_open(number) for number in range(1, 10))
+
+        await eventually(is_served)
+        yield port
 
 
 class SqsConnection:
@@ -99,7 +130,12 @@ class SqsConnection:
     def ask(self, action: str, queue: str, **fields: Any) -> None:
         """Sends a request."""
         body = json.dumps({"QueueUrl": f"http://{self._host}/000000000000/{queue}", **fields}).encode()
-        lines = ["POST / HTTP/1.1", f"Host: {self._host}", f"X-Amz-Target: AmazonSQS.{action}", f"Content-Length: {len(body)}"]
+        lines = [
+            "POST / HTTP/1.1",
+            f"Host: {self._host}",
+            f"X-Amz-Target: AmazonSQS.{action}",
+            f"Content-Length: {len(body)}",
+        ]
         self.writer.write("\r\n".join([*lines, "", ""]).encode() + body)
 
     async def hear(self) -> Any:

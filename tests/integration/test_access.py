@@ -8,14 +8,23 @@ from typing import Any
 import pytest
 
 from engine.engine import Engine
-from engine.errors import EngineError, InvalidValue, KeyNotFound, NotAuthenticated, NotAuthorised, NotFound, QueueNotFound
+from engine.errors import (
+    EngineError,
+    InvalidValue,
+    KeyNotFound,
+    NotAuthenticated,
+    NotAuthorised,
+    NotFound,
+    QueueNotFound,
+)
 from engine.meters.shapes import MetricQuery
 from engine.meters.statistics import day_of
-from engine.runtime.clock import now_ms
-from engine.shapes import ExtendEntry, Principal, QueueSettings, SendEntry
-from schemas.records import RedrivePolicy
+from engine.shapes import ExtendEntry, Principal, SendEntry
+from runtime.clock import now_ms
+from schemas.records.settings import QueueSettings, RedrivePolicy
 from tests.integration.conftest import MakeEngine
 from tests.integration.drive import BY, receive, send
+from tests.verbs import verb_of, verbs
 
 ALICE, BOB = Principal("alice"), Principal("bob")
 
@@ -27,36 +36,36 @@ OF_ONE_QUEUE = {"get_task", "cancel_task", "commit", "rollback", "unknown", "get
 @pytest.fixture
 async def guarded(make_engine: MakeEngine) -> Engine:
     engine = await make_engine(auth="required", admin_key_secret="admin's secret")
-    await engine.create_queue(ALICE, "hers", QueueSettings())
+    await engine.queues.create_queue(ALICE, "hers", QueueSettings())
     return engine
 
 
 async def test_a_key_opens_for_its_principal_until_it_is_deleted(guarded: Engine) -> None:
-    key_id, secret = await guarded.create_key(BY, "k", "alice", "member")
-    assert guarded.authenticate(key_id, secret) == Principal("alice", key_id="k", proof=hash(secret))
-    assert guarded.authenticate("admin", "admin's secret").admin
+    key_id, secret = await guarded.callers.create_key(BY, "k", "alice", "member")
+    assert guarded.callers.authenticate(key_id, secret) == Principal("alice", key_id="k", proof=hash(secret))
+    assert guarded.callers.authenticate("admin", "admin's secret").admin
     for bad in ((key_id, "wrong"), (key_id, None), ("unknown", secret), (None, None), ("admin", "")):
         with pytest.raises(NotAuthenticated):
-            guarded.authenticate(*bad)
-    assert [(k.key_id, k.principal, k.role) for k in await guarded.list_keys(BY)] == [("k", "alice", "member")]
+            guarded.callers.authenticate(*bad)
+    assert [(k.key_id, k.principal, k.role) for k in await guarded.callers.list_keys(BY)] == [("k", "alice", "member")]
     for taken in ("k", "admin"):
         with pytest.raises(InvalidValue):
-            await guarded.create_key(BY, taken, "alice", "member")
-    await guarded.delete_key(BY, "k")
+            await guarded.callers.create_key(BY, taken, "alice", "member")
+    await guarded.callers.delete_key(BY, "k")
     with pytest.raises(NotAuthenticated):
-        guarded.authenticate(key_id, secret)
+        guarded.callers.authenticate(key_id, secret)
     with pytest.raises(KeyNotFound):
-        await guarded.delete_key(BY, "k")
+        await guarded.callers.delete_key(BY, "k")
 
 
 async def test_every_verb_refuses_a_stranger_and_changes_nothing(guarded: Engine) -> None:
     (sent,) = await send(guarded, "hers", "m")
     (got,) = await receive(guarded, "hers")
     (later,) = await send(guarded, "hers", "later", delay_ms=3_600_000)
-    alert = await guarded.add_alert(ALICE, "hers", None, "send_request", "count", 1_000)
-    task = await guarded.redrive(ALICE, "hers", None, None, 1)
-    half = await guarded.prepare(ALICE, "hers", "group", [SendEntry(b"half")], 0)
-    await guarded.set_webhook(ALICE, "group", "https://example.com/", None)
+    alert = await guarded.alerts.add_alert(ALICE, "hers", None, "send_request", "count", 1_000)
+    task = await guarded.tasks.redrive(ALICE, "hers", None, None, 1)
+    half = await guarded.transactions.prepare(ALICE, "hers", "group", [SendEntry(b"half")], 0)
+    await guarded.transactions.set_webhook(ALICE, "group", "https://example.com/", None)
     arguments: dict[str, tuple[Any, ...]] = {
         "create_queue": ("hers", QueueSettings()),
         "get_queue": ("hers",),
@@ -117,46 +126,46 @@ async def test_every_verb_refuses_a_stranger_and_changes_nothing(guarded: Engine
         "statistics": ("hers", day_of(now_ms())),
         "query_metric": ("hers", MetricQuery("send_request.count", 0, 60_000, 60_000)),
     }
-    verbs = {n for n, f in inspect.getmembers(Engine, inspect.iscoroutinefunction) if "by" in inspect.signature(f).parameters}
+    asked = {name for name, verb in verbs().items() if "by" in inspect.signature(verb).parameters}
     others = {"list_queues", "list_shared", "check", "record"}
-    assert {v for v in verbs if not v.startswith("_")} == {*arguments, *others}, "a verb is not tried here"
+    assert asked == {*arguments, *others}, "a verb is not tried here"
     for verb, given in arguments.items():
         # Nobody tells him that there is such a queue, but for one that is to be made by that name.
         hides = (given[:1] == ("hers",) and verb != "create_queue") or verb in OF_ONE_QUEUE
         with pytest.raises(NotFound if hides else NotAuthorised):
-            await getattr(guarded, verb)(BOB, *given)
+            await verb_of(guarded, verb)(BOB, *given)
     with pytest.raises(QueueNotFound):
-        await guarded.record("hers", BOB)
-    assert guarded.known("hers", BOB) is None and guarded.known("hers", ALICE) is not None
-    assert await guarded.check(BOB, "group", 10, 3_000) == []
-    assert await guarded.list_queues(BOB, "", 10, None) == ([], None)
-    assert await guarded.list_shared(BOB, "", 10, None) == ([], None)
-    assert [r.status for r in await guarded.ack(ALICE, "hers", [got.handle])] == ["ok"]
-    assert (await guarded.peek(ALICE, "hers", later.id, None)).state == "delayed"
-    assert [policy.id for policy, _ in await guarded.list_alerts(ALICE, "hers")] == [alert.id]
+        await guarded.queues.record("hers", BOB)
+    assert guarded.queues.known("hers", BOB) is None and guarded.queues.known("hers", ALICE) is not None
+    assert await guarded.transactions.check(BOB, "group", 10, 3_000) == []
+    assert await guarded.queues.list_queues(BOB, "", 10, None) == ([], None)
+    assert await guarded.queues.list_shared(BOB, "", 10, None) == ([], None)
+    assert [r.status for r in await guarded.messages.ack(ALICE, "hers", [got.handle])] == ["ok"]
+    assert (await guarded.messages.peek(ALICE, "hers", later.id, None)).state == "delayed"
+    assert [policy.id for policy, _ in await guarded.alerts.list_alerts(ALICE, "hers")] == [alert.id]
 
 
 async def test_a_policy_needs_the_right_to_send_to_its_dead_letter_queue(guarded: Engine) -> None:
-    await guarded.create_queue(BOB, "his", QueueSettings())
+    await guarded.queues.create_queue(BOB, "his", QueueSettings())
     for refusal in (QueueNotFound, NotAuthorised):
         await refused_policies(guarded, refusal)
-        await guarded.grant(ALICE, "hers", "bob", "receive")
+        await guarded.callers.grant(ALICE, "hers", "bob", "receive")
 
 
 async def refused_policies(guarded: Engine, refusal: type[EngineError]) -> None:
     for call in (
-        guarded.set_redrive_policy(BOB, "his", RedrivePolicy("hers", 3)),
-        guarded.set_queue(BOB, "his", QueueSettings(redrive_policy=RedrivePolicy("hers", 3))),
-        guarded.create_queue(BOB, "more", QueueSettings(redrive_policy=RedrivePolicy("hers", 3))),
+        guarded.queues.set_redrive_policy(BOB, "his", RedrivePolicy("hers", 3)),
+        guarded.queues.set_queue(BOB, "his", QueueSettings(redrive_policy=RedrivePolicy("hers", 3))),
+        guarded.queues.create_queue(BOB, "more", QueueSettings(redrive_policy=RedrivePolicy("hers", 3))),
     ):
         with pytest.raises(refusal):
             await call
 
 
 async def test_open_takes_the_claimed_key_id_as_the_principal(engine: Engine, queue: str) -> None:
-    assert engine.authenticate("carol", None).id == "carol"
-    assert engine.authenticate(None, None).id == "anonymous"
-    await engine.create_queue(engine.authenticate("carol", None), queue, QueueSettings())
-    assert (await engine.get_queue(engine.authenticate(None, None), queue)).owner == "carol"
+    assert engine.callers.authenticate("carol", None).id == "carol"
+    assert engine.callers.authenticate(None, None).id == "anonymous"
+    await engine.queues.create_queue(engine.callers.authenticate("carol", None), queue, QueueSettings())
+    assert (await engine.queues.get_queue(engine.callers.authenticate(None, None), queue)).owner == "carol"
     with pytest.raises(EngineError):
-        await engine.get_queue(BY, "nothing")
+        await engine.queues.get_queue(BY, "nothing")

@@ -19,7 +19,8 @@ from engine.engine import Engine
 from engine.errors import AlertNotFound, InvalidValue, QueueNotFound, TagNotFound
 from engine.meters.statistics import day_of
 from engine.rules.alerts import MAX_POLICIES
-from engine.shapes import Principal, QueueSettings
+from engine.shapes import Principal
+from schemas.records.settings import QueueSettings
 from schemas.records.watching import AlertEvent
 from state.keys import lock_key
 from tests.integration.conftest import MakeEngine
@@ -59,13 +60,13 @@ def worker(make_engine: MakeEngine, box: Letterbox, monkeypatch: pytest.MonkeyPa
 
 async def watched(engine: Engine, queue: str, hook: Hooks | None = None) -> None:
     """A queue of an owner with a webhook and an address."""
-    await engine.set_contacts(OWNER, "shop", "Shop", "shop@example.com", "", hook.url if hook else "")
-    await engine.create_queue(OWNER, queue, QueueSettings(partitions=1))
+    await engine.callers.set_contacts(OWNER, "shop", "Shop", "shop@example.com", "", hook.url if hook else "")
+    await engine.queues.create_queue(OWNER, queue, QueueSettings(partitions=1))
 
 
 async def events(engine: Engine, queue: str) -> list[AlertEvent]:
     await engine.catalog.sync()
-    return await engine.list_alert_events(BY, queue)
+    return await engine.alerts.list_alert_events(BY, queue)
 
 
 async def changes(engine: Engine, queue: str) -> list[tuple[str, str]]:
@@ -83,16 +84,18 @@ async def comes_to(engine: Engine, queue: str, expected: list[tuple[str, str]], 
         assert await changes(engine, queue) == expected
 
 
-async def test_a_breach_is_told_by_webhook_and_mail_and_clears(worker: MakeWorker, hook: Hooks, box: Letterbox, queue: str) -> None:
+async def test_a_breach_is_told_by_webhook_and_mail_and_clears(
+    worker: MakeWorker, hook: Hooks, box: Letterbox, queue: str
+) -> None:
     first, second = await worker(), await worker()
     await watched(first, queue, hook)
-    policy = await first.add_alert(OWNER, queue, None, "send_request", "count", 3)
+    policy = await first.alerts.add_alert(OWNER, queue, None, "send_request", "count", 3)
     await asyncio.sleep(MINUTE_S - time.time() % MINUTE_S)  # what is sent now is of one minute
     await send(first, queue, "a", "b")
     await send(second, queue, "c", "d")
     await comes_to(second, queue, [("fired", "told"), ("cleared", "told")])
 
-    secret = (await first.get_user(OWNER, "shop")).webhook_secret
+    secret = (await first.callers.get_user(OWNER, "shop")).webhook_secret
     assert [post.json["change"] for post in hook.posted] == ["fired", "cleared"]
     for post, event in zip(hook.posted, reversed(await events(first, queue)), strict=True):
         at_s, mac = (part.split("=")[1] for part in post.headers["leaseway-signature"].split(","))
@@ -101,34 +104,36 @@ async def test_a_breach_is_told_by_webhook_and_mail_and_clears(worker: MakeWorke
     assert hook.posted[0].json["value"] in (3, 4) and hook.posted[0].json["queue"] == queue
     assert [to for to, _ in box.mails] == [["shop@example.com"]] * 2
     assert f"send_request count of queue {queue} fires" in box.mails[0][1].replace("\r\n ", " ")
-    ((listed, state),) = await second.list_alerts(OWNER, queue)
+    ((listed, state),) = await second.alerts.list_alerts(OWNER, queue)
     assert (listed, state.firing, state.id) == (policy, False, policy.id)
 
 
 async def test_an_alarm_is_on_at_every_worker_while_a_policy_fires(worker: MakeWorker, queue: str) -> None:
     first, second = await worker(), await worker()
     await watched(first, queue)
-    await first.add_alert(OWNER, queue, None, "queue_message_number", "count", 2)
+    await first.alerts.add_alert(OWNER, queue, None, "queue_message_number", "count", 2)
     await send(first, queue, "a", "b", "c")
     await comes_to(first, queue, [("fired", "told")])
     for engine in (first, second):
-        assert ("alert_firing", queue, 1) in [(alarm.kind, alarm.queue, alarm.number) for alarm in engine.alarms()]
+        assert ("alert_firing", queue, 1) in [
+            (alarm.kind, alarm.queue, alarm.number) for alarm in engine.alerts.alarms()
+        ]
     assert (await events(first, queue))[0].value == 3
     await drain(first, queue, expect=3)
     await comes_to(second, queue, [("fired", "told"), ("cleared", "told")])
-    assert [alarm for alarm in second.alarms() if alarm.kind == "alert_firing"] == []
+    assert [alarm for alarm in second.alerts.alarms() if alarm.kind == "alert_firing"] == []
 
 
 @pytest.mark.long
 async def test_a_policy_of_a_tag_sees_its_tag_alone(worker: MakeWorker, queue: str) -> None:
     engine = await worker()
     await watched(engine, queue)
-    await engine.create_tag(OWNER, queue, "t", 0, None, {})
+    await engine.queues.create_tag(OWNER, queue, "t", 0, None, {})
     for tag in ("t", "default"):
-        await engine.add_alert(OWNER, queue, tag, "receive_request", "latency", 100)
-        await engine.add_alert(OWNER, queue, tag, "receive_request", "latency_p999", 100)
-    await engine.receive(OWNER, queue, "t", 1, 300, None)
-    await engine.receive(OWNER, queue, None, 1, 0, None)
+        await engine.alerts.add_alert(OWNER, queue, tag, "receive_request", "latency", 100)
+        await engine.alerts.add_alert(OWNER, queue, tag, "receive_request", "latency_p999", 100)
+    await engine.messages.receive(OWNER, queue, "t", 1, 300, None)
+    await engine.messages.receive(OWNER, queue, None, 1, 0, None)
     await comes_to(engine, queue, [("fired", "told")] * 2 + [("cleared", "told")] * 2)
     found = await events(engine, queue)
     assert {(event.tag, event.measurement) for event in found} == {("t", "latency"), ("t", "latency_p999")}
@@ -142,7 +147,7 @@ async def test_a_judge_that_dies_is_followed_and_nothing_is_told_twice(
     monkeypatch.setattr(judge, "HOLD_MS", 3_000)
     engines = [await worker(), await worker()]
     await watched(engines[0], queue, hook)
-    await engines[0].add_alert(OWNER, queue, None, "queue_message_number", "count", 1)
+    await engines[0].alerts.add_alert(OWNER, queue, None, "queue_message_number", "count", 1)
     await send(engines[0], queue, "a")
     await comes_to(engines[0], queue, [("fired", "told")])
     judges = [engine.parts.watching.judge for engine in engines]
@@ -176,13 +181,13 @@ async def test_a_judge_that_knows_an_old_record_decides_by_the_new_one(
     """It was stopped after it had looked at what was known, and before it wrote."""
     engine = await worker()
     await watched(engine, queue, hook)
-    await engine.add_alert(OWNER, queue, None, "queue_message_number", "count", 1)
-    await engine.set_daily_statistics(OWNER, queue, True)
+    await engine.alerts.add_alert(OWNER, queue, None, "queue_message_number", "count", 1)
+    await engine.alerts.set_daily_statistics(OWNER, queue, True)
     watching, found = engine.parts.watching, engine.catalog.queues[queue]
     old = replace(watching.watches.of(found), mailed_day="2026-01-01")
     await send(engine, queue, "a")
     await comes_to(engine, queue, [("fired", "told")])
-    await engine.add_alert(OWNER, queue, None, "delete_request", "count", 1_000)
+    await engine.alerts.add_alert(OWNER, queue, None, "delete_request", "count", 1_000)
     known = watching.watches.of(found)
     stale = watching.judge
     await stale.stop()
@@ -207,7 +212,7 @@ async def test_what_was_decided_and_not_told_is_told_by_who_follows(
     first = await worker()
     await watched(first, queue, hook)
     hook.silent = True
-    await first.add_alert(OWNER, queue, None, "send_request", "count", 1)
+    await first.alerts.add_alert(OWNER, queue, None, "send_request", "count", 1)
     await send(first, queue, "a")
 
     async def posted() -> bool:
@@ -232,12 +237,19 @@ async def test_what_was_decided_and_not_told_is_told_by_who_follows(
     ids=["third try", "mail alone", "neither"],
 )
 async def test_a_message_is_tried_three_times_and_no_redirect_is_followed(
-    worker: MakeWorker, hook: Hooks, box: Letterbox, queue: str, statuses: list[int], refusals: int, outcome: str, posts: int
+    worker: MakeWorker,
+    hook: Hooks,
+    box: Letterbox,
+    queue: str,
+    statuses: list[int],
+    refusals: int,
+    outcome: str,
+    posts: int,
 ) -> None:
     engine = await worker()
     hook.statuses, box.refusals, hook.headers = list(statuses), refusals, f"Location: {hook.url}\r\n"
     await watched(engine, queue, hook)
-    await engine.add_alert(OWNER, queue, None, "queue_message_number", "count", 1)
+    await engine.alerts.add_alert(OWNER, queue, None, "queue_message_number", "count", 1)
     await send(engine, queue, "a")
     await comes_to(engine, queue, [("fired", outcome)])
     assert len(hook.posted) == posts
@@ -246,30 +258,36 @@ async def test_a_message_is_tried_three_times_and_no_redirect_is_followed(
     assert (str(statuses[-1]) in event.note) == (len(statuses) == 3), event.note
 
 
-async def test_a_webhook_that_never_answers_holds_up_its_owner_alone(worker: MakeWorker, hook: Hooks, queue: str) -> None:
+async def test_a_webhook_that_never_answers_holds_up_its_owner_alone(
+    worker: MakeWorker, hook: Hooks, queue: str
+) -> None:
     engine = await worker(smtp_host="")
     hook.silent = True
-    await engine.set_contacts(OWNER, "shop", "", "", "", hook.url)
+    await engine.callers.set_contacts(OWNER, "shop", "", "", "", hook.url)
     other = Principal("other")
     names = [f"{queue}-{number}" for number in range(8)]
     async with hooks() as answers:
-        await engine.set_contacts(other, "other", "", "", "", answers.url)
+        await engine.callers.set_contacts(other, "other", "", "", "", answers.url)
         for name in (*names, queue):
             by = OWNER if name != queue else other
-            await engine.create_queue(by, name, QueueSettings(partitions=1))
+            await engine.queues.create_queue(by, name, QueueSettings(partitions=1))
             await send(engine, name, "a")
         for name in (*names, queue):
-            await engine.add_alert(OWNER if name != queue else other, name, None, "queue_message_number", "count", 1)
+            await engine.alerts.add_alert(
+                OWNER if name != queue else other, name, None, "queue_message_number", "count", 1
+            )
         await comes_to(engine, queue, [("fired", "told")])
         assert len(answers.posted) == 1
     assert 1 <= len(hook.posted) <= 4
     assert [await changes(engine, name) for name in names].count([("fired", "pending")]) >= 1
 
 
-async def test_a_private_address_is_not_reached_unless_the_service_allows_it(worker: MakeWorker, hook: Hooks, queue: str) -> None:
+async def test_a_private_address_is_not_reached_unless_the_service_allows_it(
+    worker: MakeWorker, hook: Hooks, queue: str
+) -> None:
     engine = await worker(webhook_addresses="public", smtp_host="")
     await watched(engine, queue, hook)
-    await engine.add_alert(OWNER, queue, None, "queue_message_number", "count", 1)
+    await engine.alerts.add_alert(OWNER, queue, None, "queue_message_number", "count", 1)
     await send(engine, queue, "a")
     await comes_to(engine, queue, [("fired", "failed")])
     assert hook.posted == []
@@ -279,7 +297,7 @@ async def test_a_private_address_is_not_reached_unless_the_service_allows_it(wor
 async def test_who_can_not_be_told_is_noted(worker: MakeWorker, queue: str) -> None:
     engine = await worker(smtp_host="")
     await watched(engine, queue)
-    await engine.add_alert(OWNER, queue, None, "queue_message_number", "count", 1)
+    await engine.alerts.add_alert(OWNER, queue, None, "queue_message_number", "count", 1)
     await send(engine, queue, "a")
     await comes_to(engine, queue, [("fired", "nobody")])
 
@@ -289,13 +307,13 @@ async def test_a_value_at_the_edge_fires_once(worker: MakeWorker, hook: Hooks, q
     """Nine and ten messages in turn, at a threshold of ten."""
     engine = await worker()
     await watched(engine, queue, hook)
-    await engine.add_alert(OWNER, queue, None, "queue_message_number", "count", 10)
+    await engine.alerts.add_alert(OWNER, queue, None, "queue_message_number", "count", 10)
     await send(engine, queue, *"abcdefghi")
     for _ in range(4):
         await send(engine, queue, "j")
         await asyncio.sleep(MINUTE_S)
-        (got,) = await engine.receive(BY, queue, None, 1, 0, None)
-        await engine.ack(BY, queue, [got.handle])
+        (got,) = await engine.messages.receive(BY, queue, None, 1, 0, None)
+        await engine.messages.ack(BY, queue, [got.handle])
         await asyncio.sleep(MINUTE_S)
     assert await changes(engine, queue) == [("fired", "told")]
     assert len(hook.posted) == 1
@@ -304,29 +322,35 @@ async def test_a_value_at_the_edge_fires_once(worker: MakeWorker, hook: Hooks, q
 # Policies
 
 
-async def test_policies_are_there_at_every_worker_and_gone_with_their_queue_or_tag(make_engine: MakeEngine, queue: str) -> None:
+async def test_policies_are_there_at_every_worker_and_gone_with_their_queue_or_tag(
+    make_engine: MakeEngine, queue: str
+) -> None:
     first, second = await make_engine(), await make_engine()
     await watched(first, queue)
-    await first.create_tag(OWNER, queue, "t", 0, None, {})
-    made = [await first.add_alert(OWNER, queue, tag, "delete_request", "count", threshold) for tag in (None, "t") for threshold in (1, 2.5)]
-    again = await first.add_alert(OWNER, queue, None, "delete_request", "count", 1.0)
+    await first.queues.create_tag(OWNER, queue, "t", 0, None, {})
+    made = [
+        await first.alerts.add_alert(OWNER, queue, tag, "delete_request", "count", threshold)
+        for tag in (None, "t")
+        for threshold in (1, 2.5)
+    ]
+    again = await first.alerts.add_alert(OWNER, queue, None, "delete_request", "count", 1.0)
     await second.catalog.sync()
     assert again == made[0]
-    assert [policy for policy, _ in await second.list_alerts(OWNER, queue)] == made
-    assert [policy for policy, _ in await second.list_alerts(OWNER, queue, "t")] == made[2:]
-    assert await second.list_alerts(OWNER, queue, "default") == []
-    await second.delete_alert(OWNER, queue, made[0].id)
+    assert [policy for policy, _ in await second.alerts.list_alerts(OWNER, queue)] == made
+    assert [policy for policy, _ in await second.alerts.list_alerts(OWNER, queue, "t")] == made[2:]
+    assert await second.alerts.list_alerts(OWNER, queue, "default") == []
+    await second.alerts.delete_alert(OWNER, queue, made[0].id)
     with pytest.raises(AlertNotFound):
-        await first.delete_alert(OWNER, queue, made[0].id)
-    await first.delete_tag(OWNER, queue, "t")
+        await first.alerts.delete_alert(OWNER, queue, made[0].id)
+    await first.queues.delete_tag(OWNER, queue, "t")
     await asyncio.sleep(0.01)
-    await first.create_tag(OWNER, queue, "t", 0, None, {})
-    assert [policy.id for policy, _ in await first.list_alerts(OWNER, queue)] == [made[1].id]
-    copy = await first.copy_queue(OWNER, queue, f"{queue}-copy")
-    assert await first.list_alerts(OWNER, copy.name) == []
-    await first.delete_queue(OWNER, queue)
-    await first.create_queue(OWNER, queue, QueueSettings(partitions=1))
-    assert await first.list_alerts(OWNER, queue) == []
+    await first.queues.create_tag(OWNER, queue, "t", 0, None, {})
+    assert [policy.id for policy, _ in await first.alerts.list_alerts(OWNER, queue)] == [made[1].id]
+    copy = await first.queues.copy_queue(OWNER, queue, f"{queue}-copy")
+    assert await first.alerts.list_alerts(OWNER, copy.name) == []
+    await first.queues.delete_queue(OWNER, queue)
+    await first.queues.create_queue(OWNER, queue, QueueSettings(partitions=1))
+    assert await first.alerts.list_alerts(OWNER, queue) == []
 
     async def dropped() -> bool:
         return queue not in first.catalog.watches
@@ -337,25 +361,25 @@ async def test_policies_are_there_at_every_worker_and_gone_with_their_queue_or_t
 async def test_a_queue_has_so_many_policies_and_no_more(engine: Engine, queue: str) -> None:
     await watched(engine, queue)
     for number in range(MAX_POLICIES):
-        await engine.add_alert(OWNER, queue, None, "send_request", "count", number + 1)
+        await engine.alerts.add_alert(OWNER, queue, None, "send_request", "count", number + 1)
     with pytest.raises(InvalidValue, match="20 alert policies"):
-        await engine.add_alert(OWNER, queue, "default", "delete_request", "count", 1)
-    await engine.add_alert(OWNER, queue, None, "send_request", "count", 1)
+        await engine.alerts.add_alert(OWNER, queue, "default", "delete_request", "count", 1)
+    await engine.alerts.add_alert(OWNER, queue, None, "send_request", "count", 1)
     with pytest.raises(TagNotFound):
-        await engine.add_alert(OWNER, queue, "none", "delete_request", "count", 1)
+        await engine.alerts.add_alert(OWNER, queue, "none", "delete_request", "count", 1)
 
 
 async def test_only_who_may_watches(engine: Engine, queue: str) -> None:
     await watched(engine, queue)
     stranger = Principal("stranger")
     for call in (
-        engine.add_alert(stranger, queue, None, "send_request", "count", 1),
-        engine.delete_alert(stranger, queue, "a"),
-        engine.list_alerts(stranger, queue),
-        engine.list_alert_events(stranger, queue),
-        engine.set_daily_statistics(stranger, queue, True),
-        engine.get_daily_statistics(stranger, queue),
-        engine.statistics(stranger, queue, "2026-01-01"),
+        engine.alerts.add_alert(stranger, queue, None, "send_request", "count", 1),
+        engine.alerts.delete_alert(stranger, queue, "a"),
+        engine.alerts.list_alerts(stranger, queue),
+        engine.alerts.list_alert_events(stranger, queue),
+        engine.alerts.set_daily_statistics(stranger, queue, True),
+        engine.alerts.get_daily_statistics(stranger, queue),
+        engine.alerts.statistics(stranger, queue, "2026-01-01"),
     ):
         with pytest.raises(QueueNotFound):  # who has no right is not told that it is there
             await call
@@ -366,7 +390,7 @@ async def test_a_history_has_a_bound(engine: Engine, queue: str) -> None:
     watches, found = engine.parts.watching.watches, engine.catalog.queues[queue]
     many = [AlertEvent(f"e{number}", number, "fired", "silent") for number in range(MAX_EVENTS + 30)]
     await watches.edit(found, lambda record: replace(record, events=many))
-    shown = await engine.list_alert_events(OWNER, queue)
+    shown = await engine.alerts.list_alert_events(OWNER, queue)
     assert [event.id for event in shown] == [f"e{number}" for number in range(MAX_EVENTS + 29, 29, -1)]
 
 
@@ -379,10 +403,10 @@ async def test_the_statistics_of_a_day_are_mailed_once(
     monkeypatch.setattr(judge, "MAIL_AFTER_MS", 0)
     first, second = await worker(), await worker()
     await watched(first, queue)
-    assert not await first.get_daily_statistics(OWNER, queue)
-    await first.set_daily_statistics(OWNER, queue, True)
+    assert not await first.alerts.get_daily_statistics(OWNER, queue)
+    await first.alerts.set_daily_statistics(OWNER, queue, True)
     await second.catalog.sync()
-    assert await second.get_daily_statistics(OWNER, queue)
+    assert await second.alerts.get_daily_statistics(OWNER, queue)
     await asyncio.sleep(2)
     assert box.mails == []
     # As if it had been on since the day before yesterday.
@@ -397,10 +421,10 @@ async def test_the_statistics_of_a_day_are_mailed_once(
     await asyncio.sleep(2)
     ((to, text),) = box.mails
     assert to == ["shop@example.com"] and f"queue {queue} on {yesterday}" in text
-    assert await first.list_alert_events(OWNER, queue) == []
-    await second.set_daily_statistics(OWNER, queue, False)
+    assert await first.alerts.list_alert_events(OWNER, queue) == []
+    await second.alerts.set_daily_statistics(OWNER, queue, False)
     await first.catalog.sync()
-    assert not await first.get_daily_statistics(OWNER, queue)
+    assert not await first.alerts.get_daily_statistics(OWNER, queue)
 
 
 async def test_what_was_set_is_read_back_at_another_worker(worker: MakeWorker, queue: str) -> None:
@@ -408,16 +432,16 @@ async def test_what_was_set_is_read_back_at_another_worker(worker: MakeWorker, q
     has not always heard of it by then.
     """
     first, second = await worker(), await worker()
-    await first.create_queue(OWNER, queue, QueueSettings())
-    await second.get_queue(OWNER, queue)
+    await first.queues.create_queue(OWNER, queue, QueueSettings())
+    await second.queues.get_queue(OWNER, queue)
     for threshold in range(1, 11):
-        made = await first.add_alert(OWNER, queue, None, "queue_message_number", "count", threshold)
-        assert made.id in [policy.id for policy, _ in await second.list_alerts(OWNER, queue)]
+        made = await first.alerts.add_alert(OWNER, queue, None, "queue_message_number", "count", threshold)
+        assert made.id in [policy.id for policy, _ in await second.alerts.list_alerts(OWNER, queue)]
         enabled = bool(threshold % 2)
-        await first.set_daily_statistics(OWNER, queue, enabled)
-        assert await second.get_daily_statistics(OWNER, queue) is enabled
-        await first.set_contacts(OWNER, "shop", "Shop", f"{threshold}@example.com", "")
-        assert (await second.get_user(OWNER, "shop")).email == f"{threshold}@example.com"
-        await first.grant(OWNER, queue, f"p{threshold}", "send")
-        assert f"p{threshold}" in await second.list_grants(OWNER, queue)
-        assert await second.get_grant(OWNER, queue, f"p{threshold}") == "send"
+        await first.alerts.set_daily_statistics(OWNER, queue, enabled)
+        assert await second.alerts.get_daily_statistics(OWNER, queue) is enabled
+        await first.callers.set_contacts(OWNER, "shop", "Shop", f"{threshold}@example.com", "")
+        assert (await second.callers.get_user(OWNER, "shop")).email == f"{threshold}@example.com"
+        await first.callers.grant(OWNER, queue, f"p{threshold}", "send")
+        assert f"p{threshold}" in await second.callers.list_grants(OWNER, queue)
+        assert await second.callers.get_grant(OWNER, queue, f"p{threshold}") == "send"

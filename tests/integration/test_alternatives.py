@@ -13,10 +13,11 @@ import pytest
 from starlette.types import ASGIApp, Message
 
 import engine.plane.service
-import engine.receive.waiters
+import engine.receive.wait_lists
 import engine.rules.placement
-import engine.wiring
-import facade.stack.worker
+import engine.wiring.foundation
+import engine.wiring.messages
+import facade.programs.stack.worker
 import schemas.wire
 import state.redis.script_caller
 from benchmarks import alternatives
@@ -29,8 +30,9 @@ from tests.services import Services
 async def restored() -> AsyncIterator[None]:
     """The parts as they were, after an alternative has put itself in their places."""
     modules = (
-        engine.plane.service, engine.receive.waiters, engine.rules.placement, engine.wiring, facade.stack.worker, schemas.wire,
-        state.redis.script_caller,
+        engine.plane.service, engine.receive.wait_lists, engine.rules.placement, engine.wiring.foundation,
+        engine.wiring.messages,
+        facade.programs.stack.worker, schemas.wire, state.redis.script_caller,
     )  # fmt: skip
     before = [dict(vars(module)) for module in modules]
     yield
@@ -40,11 +42,15 @@ async def restored() -> AsyncIterator[None]:
 
 @pytest.mark.usefixtures("restored")
 @pytest.mark.parametrize(
-    "make", [create_app, alternatives.library_avro, alternatives.redis_py, alternatives.any_order, alternatives.whole_scripts]
+    "make",
+    [create_app, alternatives.library_avro, alternatives.redis_py, alternatives.any_order, alternatives.whole_scripts],
 )
 async def test_a_message_goes_its_way(make: Callable[[Settings], ASGIApp], stack: Services, queue: str) -> None:
     app = make(Settings(kafka_bootstrap=stack.bootstrap, redis_url=stack.redis_url, topic_prefix=f"alt{make.__name__}"))
-    async with running(app), httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1") as client:
+    async with (
+        running(app),
+        httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1") as client,
+    ):
         made = await client.post("/v1/queues", json={"name": queue})
         assert made.status_code == 201, made.text
         sent = await client.post(f"/v1/queues/{queue}/messages", json={"messages": [{"body": "m"}, {"body": "n"}]})

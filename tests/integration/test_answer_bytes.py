@@ -12,9 +12,10 @@ import pytest
 from engine.engine import Engine
 from engine.log import Log, value_bytes
 from engine.rules.limits import MAX_RECEIVE_BYTES
-from engine.shapes import Delivery, Peeked, QueueSettings, SendEntry
+from engine.shapes import Delivery, Peeked, SendEntry
 from schemas.filters import Condition, Filter
-from schemas.records import Attribute, RedrivePolicy
+from schemas.records import Attribute
+from schemas.records.settings import QueueSettings, RedrivePolicy
 from tests.integration.drive import BY, ack, eventually, knows, receive
 
 LARGE = 4_000_000
@@ -42,7 +43,7 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 async def room(engine: Engine, queue: str) -> AsyncIterator[None]:
     """Leaves the worker's memory of bodies as it was: the next test needs it."""
     yield
-    await engine.delete_queue(BY, queue)
+    await engine.queues.delete_queue(BY, queue)
 
 
 def large(n: int, group: str | None = None) -> SendEntry:
@@ -53,15 +54,19 @@ async def filled(engine: Engine, queue: str, *, known: bool, in_memory: bool, fi
     """Makes a queue with NUMBER large messages. `known`: the worker has delivered small ones
     before, so it expects no large ones; `in_memory`: it has their bodies.
     """
-    await engine.create_queue(
-        BY, queue, QueueSettings(partitions=2, max_message_bytes=LARGE, lease_ms=60_000, fifo=fifo, content_dedup=fifo or None)
+    await engine.queues.create_queue(
+        BY,
+        queue,
+        QueueSettings(partitions=2, max_message_bytes=LARGE, lease_ms=60_000, fifo=fifo, content_dedup=fifo or None),
     )
     await knows(engine, alone=True)
     if known:
-        await engine.send(BY, queue, [SendEntry(b"small", {"colour": Attribute("string", b"red")}, group="g" if fifo else None)])
+        await engine.messages.send(
+            BY, queue, [SendEntry(b"small", {"colour": Attribute("string", b"red")}, group="g" if fifo else None)]
+        )
         await ack(engine, queue, await receive(engine, queue, wait_ms=5_000))
     for n in range(NUMBER):
-        await engine.send(BY, queue, [large(n, f"g{n % 2}" if fifo else None)])
+        await engine.messages.send(BY, queue, [large(n, f"g{n % 2}" if fifo else None)])
     bodies, found = engine.parts.units.bodies, engine.catalog.queues[queue]
     assert sum(len(bodies.of.get(unit, ())) for unit in found.units) == NUMBER
     if not in_memory:
@@ -73,7 +78,7 @@ def numbers(deliveries: Sequence[Delivery | Peeked]) -> list[int]:
 
 
 async def ready_and_leased(engine: Engine, queue: str) -> tuple[int, int]:
-    (tag,) = (await engine.get_queue(BY, queue)).tags
+    (tag,) = (await engine.queues.get_queue(BY, queue)).tags
     return tag.ready, tag.leased
 
 
@@ -98,7 +103,9 @@ async def test_a_receive_stops_at_its_bytes(
 
 
 @pytest.mark.parametrize("in_memory", [True, False])
-async def test_groups_keep_their_order_when_a_receive_stops(engine: Engine, queue: str, reads: list[int], in_memory: bool) -> None:
+async def test_groups_keep_their_order_when_a_receive_stops(
+    engine: Engine, queue: str, reads: list[int], in_memory: bool
+) -> None:
     await filled(engine, queue, known=True, in_memory=in_memory, fifo=True)
     got: list[Delivery] = []
     while len(got) < NUMBER:
@@ -115,12 +122,12 @@ async def test_groups_keep_their_order_when_a_receive_stops(engine: Engine, queu
 @pytest.mark.parametrize("known", [True, False])
 async def test_a_receive_with_a_filter_stops_too(engine: Engine, queue: str, reads: list[int], known: bool) -> None:
     await filled(engine, queue, known=known, in_memory=False)
-    first = await engine.receive(BY, queue, None, 100, 0, None, filter=RED)
+    first = await engine.messages.receive(BY, queue, None, 100, 0, None, filter=RED)
     assert 1 <= len(first) <= FIT
     assert await ready_and_leased(engine, queue) == (NUMBER - len(first), len(first))
     rest: list[Delivery] = []
     while len(first) + len(rest) < NUMBER:
-        some = await engine.receive(BY, queue, None, 100, 5_000, None, filter=RED)
+        some = await engine.messages.receive(BY, queue, None, 100, 5_000, None, filter=RED)
         assert 1 <= len(some) <= FIT
         rest += some
     assert sorted(numbers(first + rest)) == list(range(NUMBER))
@@ -130,32 +137,32 @@ async def test_a_receive_with_a_filter_stops_too(engine: Engine, queue: str, rea
 
 async def test_pages_of_messages_stop_too(engine: Engine, queue: str, reads: list[int]) -> None:
     await filled(engine, queue, known=False, in_memory=False)
-    peeked = await engine.peek_next(BY, queue, None, 100)
+    peeked = await engine.messages.peek_next(BY, queue, None, 100)
     assert 1 <= len(peeked) <= FIT
     seen: list[int] = []
-    page = await engine.query(BY, queue, None, None, None, None, None, 100, None)
+    page = await engine.messages.query(BY, queue, None, None, None, None, None, 100, None)
     while page.next:
         assert 1 <= len(page.messages) <= FIT
         seen += numbers(page.messages)
-        page = await engine.query(BY, queue, None, None, None, None, None, 100, page.next)
+        page = await engine.messages.query(BY, queue, None, None, None, None, None, 100, page.next)
     assert sorted(seen + numbers(page.messages)) == list(range(NUMBER))
     assert max(reads) <= MAX_RECEIVE_BYTES + LARGE
 
 
 async def test_large_dead_letters_are_moved_in_parts(engine: Engine, queue: str, reads: list[int]) -> None:
-    await engine.create_queue(BY, f"{queue}-dead", QueueSettings(max_message_bytes=LARGE))
+    await engine.queues.create_queue(BY, f"{queue}-dead", QueueSettings(max_message_bytes=LARGE))
     await filled(engine, queue, known=False, in_memory=False)
-    await engine.set_queue(BY, queue, QueueSettings(redrive_policy=RedrivePolicy(f"{queue}-dead", 1)))
+    await engine.queues.set_queue(BY, queue, QueueSettings(redrive_policy=RedrivePolicy(f"{queue}-dead", 1)))
     got: list[Delivery] = []
     while len(got) < NUMBER:
-        got += await engine.receive(BY, queue, None, 100, 5_000, 1)
+        got += await engine.messages.receive(BY, queue, None, 100, 5_000, 1)
     reads.clear()
 
     async def moved() -> bool:
         await receive(engine, queue, max=100)
-        (tag,) = (await engine.get_queue(BY, f"{queue}-dead")).tags
+        (tag,) = (await engine.queues.get_queue(BY, f"{queue}-dead")).tags
         return tag.ready == NUMBER and await ready_and_leased(engine, queue) == (0, 0)
 
     await eventually(moved, 60)
-    await engine.delete_queue(BY, f"{queue}-dead")
+    await engine.queues.delete_queue(BY, f"{queue}-dead")
     assert max(reads) <= MAX_RECEIVE_BYTES + LARGE

@@ -17,7 +17,8 @@ import pytest
 from engine.engine import Engine
 from engine.errors import EngineError, NotAuthenticated, QueueNotFound
 from engine.queues.callers.audit import FAILURES_A_SECOND
-from engine.shapes import Principal, QueueSettings, SendEntry
+from engine.shapes import Principal, SendEntry
+from schemas.records.settings import QueueSettings
 from schemas.records.watching import AuditRecord
 from schemas.topics import audit_topic
 from schemas.vocabulary import CHANGES, Verb
@@ -63,16 +64,16 @@ async def written(engine: Engine, number: int) -> list[AuditRecord]:
 
 
 async def test_a_change_is_written_down_before_it_is_answered(guarded: Engine) -> None:
-    await serve(guarded, guarded.create_queue(ALICE, "q", QueueSettings()), "sqs.CreateQueue", "id-1")
+    await serve(guarded, guarded.queues.create_queue(ALICE, "q", QueueSettings()), "sqs.CreateQueue", "id-1")
     (one,) = await records(guarded)
     assert (one.principal, one.key_id, one.peer, one.operation, one.verb, one.queue) == (
         "alice", "a1", "10.0.0.1", "sqs.CreateQueue", "create_queue", "q",
     )  # fmt: skip
     assert (one.outcome, one.status, one.error, one.request_id, one.number) == ("done", 200, "", "id-1", 1)
     assert abs(one.at_ms - time.time() * 1000) < 60_000
-    await serve(guarded, guarded.create_tag(ALICE, "q", "t", 0, None, {}))
-    await serve(guarded, guarded.grant(ALICE, "q", "bob", "send"))
-    await serve(guarded, guarded.create_key(BY, "k", "carol", "reader"))
+    await serve(guarded, guarded.queues.create_tag(ALICE, "q", "t", 0, None, {}))
+    await serve(guarded, guarded.callers.grant(ALICE, "q", "bob", "send"))
+    await serve(guarded, guarded.callers.create_key(BY, "k", "carol", "reader"))
     _, *rest = await records(guarded)
     assert [(one.verb, one.queue, one.tag, one.subject) for one in rest] == [
         ("create_tag", "q", "t", ""), ("grant", "q", "", "bob"), ("manage_keys", "", "", "k"),
@@ -82,9 +83,9 @@ async def test_a_change_is_written_down_before_it_is_answered(guarded: Engine) -
 async def test_a_change_is_written_down_also_when_its_dialect_looks_first(guarded: Engine) -> None:
     async def as_sqs_does() -> None:
         with contextlib.suppress(QueueNotFound):
-            await guarded.get_queue(ALICE, "q")
-        await guarded.create_queue(ALICE, "q", QueueSettings())
-        await guarded.get_queue(ALICE, "q")
+            await guarded.queues.get_queue(ALICE, "q")
+        await guarded.queues.create_queue(ALICE, "q", QueueSettings())
+        await guarded.queues.get_queue(ALICE, "q")
 
     await serve(guarded, as_sqs_does(), "sqs.CreateQueue")
     assert [(one.verb, one.queue, one.outcome) for one in await records(guarded)] == [("create_queue", "q", "done")]
@@ -92,17 +93,17 @@ async def test_a_change_is_written_down_also_when_its_dialect_looks_first(guarde
 
 async def test_each_change_that_a_dialect_makes_for_one_request_is_written_down(guarded: Engine) -> None:
     async def as_rocketmq_does() -> None:
-        await guarded.create_queue(ALICE, "dlq", QueueSettings())
-        await guarded.create_tag(ALICE, "q", "group", 0, None, {})
+        await guarded.queues.create_queue(ALICE, "dlq", QueueSettings())
+        await guarded.queues.create_tag(ALICE, "q", "group", 0, None, {})
 
-    await guarded.create_queue(ALICE, "q", QueueSettings())
+    await guarded.queues.create_queue(ALICE, "q", QueueSettings())
     await serve(guarded, as_rocketmq_does(), "rocketmq.ReceiveMessage", "id-1")
     found = [(one.number, one.verb, one.queue, one.tag, one.request_id) for one in await records(guarded)]
     assert found == [(1, "create_queue", "dlq", "", "id-1"), (2, "create_tag", "q", "group", "id-1")]
 
 
 async def test_every_verb_that_changes_something_is_written_down_and_no_other(guarded: Engine) -> None:
-    await guarded.create_queue(ALICE, "q", QueueSettings())
+    await guarded.queues.create_queue(ALICE, "q", QueueSettings())
     for verb in sorted(ASKED, key=lambda verb: verb == Verb.DELETE_QUEUE):
         await serve(guarded, ASKED[verb](guarded, ALICE))
     found = await written(guarded, len(CHANGES & set(ASKED)))
@@ -111,14 +112,14 @@ async def test_every_verb_that_changes_something_is_written_down_and_no_other(gu
 
 
 async def test_refusals_are_written_down_also_where_the_queue_was_hidden(guarded: Engine) -> None:
-    await guarded.create_queue(ALICE, "q", QueueSettings())
-    await serve(guarded, guarded.send(BOB, "q", [SendEntry(b"x")]))
-    await serve(guarded, guarded.send(BOB, "none", [SendEntry(b"x")]))
-    await guarded.grant(ALICE, "q", "bob", "receive")
-    await serve(guarded, guarded.send(BOB, "q", [SendEntry(b"x")]))
+    await guarded.queues.create_queue(ALICE, "q", QueueSettings())
+    await serve(guarded, guarded.messages.send(BOB, "q", [SendEntry(b"x")]))
+    await serve(guarded, guarded.messages.send(BOB, "none", [SendEntry(b"x")]))
+    await guarded.callers.grant(ALICE, "q", "bob", "receive")
+    await serve(guarded, guarded.messages.send(BOB, "q", [SendEntry(b"x")]))
 
     async def claim() -> None:
-        guarded.authenticate("somebody", "wrong")
+        guarded.callers.authenticate("somebody", "wrong")
 
     await serve(guarded, claim())
     found = await written(guarded, 3)
@@ -131,11 +132,14 @@ async def test_refusals_are_written_down_also_where_the_queue_was_hidden(guarded
 
 async def test_with_all_everything_is_written_down(make_engine: MakeEngine) -> None:
     engine = await make_engine(audit="all", default_partitions=1)
-    await engine.create_queue(BY, "q", QueueSettings())
-    await serve(engine, engine.send(BY, "q", [SendEntry(b"x")]))
-    await serve(engine, engine.receive(BY, "q", "none", 1, 0, None))
+    await engine.queues.create_queue(BY, "q", QueueSettings())
+    await serve(engine, engine.messages.send(BY, "q", [SendEntry(b"x")]))
+    await serve(engine, engine.messages.receive(BY, "q", "none", 1, 0, None))
     found = await written(engine, 2)
-    assert [(one.verb, one.outcome, one.error) for one in found] == [("send", "done", ""), ("receive", "failed", "tag_not_found")]
+    assert [(one.verb, one.outcome, one.error) for one in found] == [
+        ("send", "done", ""),
+        ("receive", "failed", "tag_not_found"),
+    ]
 
 
 async def test_a_flood_of_refusals_is_counted(guarded: Engine) -> None:
@@ -153,7 +157,7 @@ async def test_a_flood_of_refusals_is_counted(guarded: Engine) -> None:
 
 @pytest.mark.long
 async def test_what_kafka_does_not_take_is_written_later_and_holds_up_nobody(guarded: Engine, stack: Services) -> None:
-    await guarded.create_queue(ALICE, "q", QueueSettings())
+    await guarded.queues.create_queue(ALICE, "q", QueueSettings())
     os.kill(stack.kafka_pid, signal.SIGSTOP)
     try:
         began = time.monotonic()

@@ -15,10 +15,11 @@ import engine.window.batches.unfinished
 from engine.engine import Engine
 from engine.log import Chunk
 from engine.rules.queue import Queue
-from engine.shapes import QueueSettings, SendEntry
+from engine.shapes import SendEntry
 from engine.window.batches.atomic_batches import Assembled, Fetch
 from engine.window.batches.unfinished import Unfinished
 from schemas.records import BatchMark, Message
+from schemas.records.settings import QueueSettings
 from schemas.wire import encode
 from tests.clock import Clock
 from tests.integration.conftest import MakeEngine
@@ -36,14 +37,16 @@ def single(body: bytes) -> bytes:
 async def append(engine: Engine, values: list[bytes]) -> None:
     """Appends records to the only partition of queue "q", in order, as another program would."""
     for at in range(0, len(values), 500):
-        await asyncio.gather(*(engine.log.append(f"{engine.settings.topic_prefix}.q.q", 0, value) for value in values[at : at + 500]))
+        await asyncio.gather(
+            *(engine.log.append(f"{engine.settings.topic_prefix}.q.q", 0, value) for value in values[at : at + 500])
+        )
 
 
 @pytest.fixture
 async def small(make_engine: MakeEngine) -> Engine:
     """An engine whose window stops inside of batches, and its queue "q" of one partition."""
     engine = await make_engine(window_messages=130, kept_bytes=0)
-    await engine.create_queue(BY, "q", QueueSettings(partitions=1))
+    await engine.queues.create_queue(BY, "q", QueueSettings(partitions=1))
     return engine
 
 
@@ -52,7 +55,7 @@ async def test_the_rest_of_a_batch_comes_also_far_behind_the_start_of_the_log(sm
     be looked for in vain.
     """
     for start in range(0, 2000, 100):
-        await small.send(BY, "q", [SendEntry(b"%d" % n + b"." * 1000) for n in range(start, start + 100)])
+        await small.messages.send(BY, "q", [SendEntry(b"%d" % n + b"." * 1000) for n in range(start, start + 100)])
     assert sorted(int(body.rstrip(".")) for body in await drain(small, "q", expect=2000)) == list(range(2000))
 
 
@@ -66,12 +69,14 @@ async def test_the_head_of_a_batch_is_found_behind_more_records_of_others_than_a
 
 async def test_a_batch_of_more_bytes_than_a_chunk_comes_whole(make_engine: MakeEngine) -> None:
     engine = await make_engine(window_messages=16, window_bytes=2_000_000, kept_bytes=0)
-    await engine.create_queue(BY, "q", QueueSettings(partitions=1, max_message_bytes=1_048_576))
-    await engine.send(BY, "q", [SendEntry(b"%d" % n + b"." * 39_000) for n in range(100)])
+    await engine.queues.create_queue(BY, "q", QueueSettings(partitions=1, max_message_bytes=1_048_576))
+    await engine.messages.send(BY, "q", [SendEntry(b"%d" % n + b"." * 39_000) for n in range(100)])
     assert sorted(int(body.rstrip(".")) for body in await drain(engine, "q", expect=100)) == list(range(100))
 
 
-async def test_a_torn_batch_holds_up_no_log_that_is_longer_than_what_is_looked_at(small: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_torn_batch_holds_up_no_log_that_is_longer_than_what_is_looked_at(
+    small: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A sender died, others went on fast: within 30 s more came than a loader looks at together."""
     monkeypatch.setattr(engine.window.batches.atomic_batches, "LOOK_AHEAD", 50)
     monkeypatch.setattr(engine.window.batches.atomic_batches, "BATCH_SPAN_MS", 2000)
@@ -81,15 +86,17 @@ async def test_a_torn_batch_holds_up_no_log_that_is_longer_than_what_is_looked_a
     await append(small, [single(b"s%d" % n) for n in range(1500)])
     got = await drain(small, "q", expect=1500)
     assert sorted(got) == sorted(f"s{n}" for n in range(1500))
-    status = (await small.get_queue(BY, "q")).tags[0]
+    status = (await small.queues.get_queue(BY, "q")).tags[0]
     assert (status.stored, status.ready) == (0, 0), "the cursor has passed the torn batch"
     assert small.counts()["torn_batch_records_total"] == 5
     await small.parts.administration.alarm_monitor.run_once()
-    assert [(alarm.kind, alarm.queue, alarm.number) for alarm in small.alarms()] == [("records_skipped", "q", 5)]
+    assert [(alarm.kind, alarm.queue, alarm.number) for alarm in small.alerts.alarms()] == [("records_skipped", "q", 5)]
 
 
 @pytest.mark.parametrize("ahead_s", [300, -300])
-async def test_a_clock_that_differs_from_that_of_kafka_tears_no_batch(small: Engine, clock: Clock, ahead_s: int) -> None:
+async def test_a_clock_that_differs_from_that_of_kafka_tears_no_batch(
+    small: Engine, clock: Clock, ahead_s: int
+) -> None:
     """The second half of an answered batch is appended while the loader has seen the first, in
     several requests, as over a slow link.
     """
@@ -112,8 +119,15 @@ async def test_a_torn_batch_at_the_end_of_an_idle_partition_is_settled(
     monkeypatch.setattr(engine.window.batches.unfinished, "BATCH_SPAN_MS", 1000)
     monkeypatch.setattr(engine.window.batches.unfinished, "BATCH_CLOCK_MARGIN_MS", 500)
     worker = await make_engine()
-    await worker.create_queue(BY, "q", QueueSettings(partitions=1, fifo=fifo))
-    await append(worker, [part("torn", 0, 3), part("torn", 1, 3), encode(Message(b"after", sender="tester", group="g" if fifo else None))])
+    await worker.queues.create_queue(BY, "q", QueueSettings(partitions=1, fifo=fifo))
+    await append(
+        worker,
+        [
+            part("torn", 0, 3),
+            part("torn", 1, 3),
+            encode(Message(b"after", sender="tester", group="g" if fifo else None)),
+        ],
+    )
     got = await drain(worker, "q", patience_ms=500)
     assert got == ([] if fifo else ["after"])
     assert await drain(worker, "q", expect=1 if fifo else 0, patience_ms=4_000) == (["after"] if fifo else [])
@@ -122,7 +136,7 @@ async def test_a_torn_batch_at_the_end_of_an_idle_partition_is_settled(
             await drain(worker, "q", patience_ms=200)
     (line,) = [r.getMessage() for r in caplog.records if "reason=torn_batch" in r.getMessage()]
     assert line.startswith("action=skip queue=q partition=0 offset=0 ") and line.endswith("batch=torn records=2 of=3")
-    assert (await worker.get_queue(BY, "q")).tags[0].backlog == 0
+    assert (await worker.queues.get_queue(BY, "q")).tags[0].backlog == 0
 
 
 @pytest.mark.parametrize("index", [-1, 7, 1 << 40])
@@ -132,7 +146,9 @@ async def test_a_forged_place_in_a_batch_holds_up_nothing(small: Engine, index: 
         assert sorted(await drain(small, "q", expect=2, patience_ms=500)) == ["after", "before"]
 
 
-async def test_a_partition_that_does_not_get_on_is_looked_at_less_often_and_told(small: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_partition_that_does_not_get_on_is_looked_at_less_often_and_told(
+    small: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     looks, real = [0], engine.window.batches.atomic_batches.assemble
 
     async def stuck(unfinished: Unfinished, queue: Queue, chunk: Chunk, fetch: Fetch) -> Assembled:
@@ -145,8 +161,8 @@ async def test_a_partition_that_does_not_get_on_is_looked_at_less_often_and_told
     await append(small, [single(b"held")])
     assert await drain(small, "q") == [] and looks[0] <= 5
     await small.parts.administration.alarm_monitor.run_once()
-    assert [(alarm.kind, alarm.queue, alarm.number) for alarm in small.alarms()] == [("load_stopped", "q", 1)]
+    assert [(alarm.kind, alarm.queue, alarm.number) for alarm in small.alerts.alarms()] == [("load_stopped", "q", 1)]
     monkeypatch.setattr(engine.loading.loader, "assemble", real)
     assert await drain(small, "q", expect=1) == ["held"]
     await small.parts.administration.alarm_monitor.run_once()
-    assert small.alarms() == []
+    assert small.alerts.alarms() == []

@@ -16,7 +16,17 @@ ROOT = Path(__file__).parent.parent.parent
 
 def test_hot_verbs_stay_within_the_budget(stack: Services) -> None:
     # A process of its own: other tests' threads and caches would be counted too.
-    command = [sys.executable, "-X", "faulthandler", "-m", "benchmarks.quick", "--kafka", stack.bootstrap, "--redis", stack.redis_url]
+    command = [
+        sys.executable,
+        "-X",
+        "faulthandler",
+        "-m",
+        "benchmarks.quick",
+        "--kafka",
+        stack.bootstrap,
+        "--redis",
+        stack.redis_url,
+    ]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=170, check=False)
     assert done.returncode == 0, done.stdout + done.stderr[-3000:]
     assert done.stdout.count("send 1,") == 2, done.stdout
@@ -24,7 +34,9 @@ def test_hot_verbs_stay_within_the_budget(stack: Services) -> None:
 
 def test_what_is_over_is_named_with_verb_budget_and_found() -> None:
     allowed = {"send": {"redis_commands": 1.0, "python_calls": 100.0}}
-    assert budget.over(allowed, {"send": {"redis_commands": 2.0, "python_calls": 104.0}}) == ["send: redis_commands budget 1 (+0), found 2"]
+    assert budget.over(allowed, {"send": {"redis_commands": 2.0, "python_calls": 104.0}}) == [
+        "send: redis_commands budget 1 (+0), found 2"
+    ]
     assert budget.over(allowed, {"send": {"redis_commands": 1.0, "python_calls": 104.5}}) == [
         "send: python_calls budget 100 (+4), found 104.5"
     ]
@@ -39,5 +51,7 @@ def test_a_verb_that_is_not_measured_any_more_is_not_within_its_budget() -> None
 
 
 def test_what_is_far_below_its_budget_is_told() -> None:
-    assert budget.under({"send": {"python_calls": 100.0}}, {"send": {"python_calls": 95.0}}) == ["send: python_calls budget 100, found 95"]
+    assert budget.under({"send": {"python_calls": 100.0}}, {"send": {"python_calls": 95.0}}) == [
+        "send: python_calls budget 100, found 95"
+    ]
     assert budget.under({"send": {"python_calls": 100.0}}, {"send": {"python_calls": 97.0}}) == []

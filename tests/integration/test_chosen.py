@@ -10,35 +10,38 @@ from engine.engine import Engine
 from engine.errors import InvalidValue
 from engine.move.selection import chosen_offsets, left_of, next_chosen
 from engine.rules.ids import Ids
-from engine.shapes import Delivery, QueueSettings, TaskInfo
+from engine.shapes import Delivery, TaskInfo
 from schemas.identity import MessageId
-from schemas.records import RedrivePolicy, TaskRecord
+from schemas.records import TaskRecord
+from schemas.records.settings import QueueSettings, RedrivePolicy
 from tests.integration.drive import BY, drain, eventually, receive, send
 
 
 async def ended(engine: Engine, task: TaskInfo) -> TaskInfo:
     async def over() -> bool:
-        return (await engine.get_task(BY, task.id)).status != "running"
+        return (await engine.tasks.get_task(BY, task.id)).status != "running"
 
     await eventually(over)
-    return await engine.get_task(BY, task.id)
+    return await engine.tasks.get_task(BY, task.id)
 
 
 async def letters_of(engine: Engine, queue: str, count: int) -> dict[str, str]:
     """`count` dead letters of a queue, in its dead-letter queue: body -> id."""
-    await engine.create_queue(BY, f"{queue}-dlq", QueueSettings(partitions=3))
-    await engine.create_queue(BY, queue, QueueSettings(partitions=2, redrive_policy=RedrivePolicy(f"{queue}-dlq", 5)))
+    await engine.queues.create_queue(BY, f"{queue}-dlq", QueueSettings(partitions=3))
+    await engine.queues.create_queue(
+        BY, queue, QueueSettings(partitions=2, redrive_policy=RedrivePolicy(f"{queue}-dlq", 5))
+    )
     await send(engine, queue, *(f"m{number:03d}" for number in range(count)))
     got: list[Delivery] = []
     while len(got) < count:
         got += await receive(engine, queue, max=100, wait_ms=2000)
     for at in range(0, count, 100):
-        await engine.kill(BY, queue, [delivery.handle for delivery in got[at : at + 100]])
+        await engine.messages.kill(BY, queue, [delivery.handle for delivery in got[at : at + 100]])
     found: dict[str, str] = {}
     while len(found) < count:
         page = await receive(engine, f"{queue}-dlq", max=100, wait_ms=2000)
         found |= {delivery.message.body.decode(): delivery.id for delivery in page}
-        await engine.release(BY, f"{queue}-dlq", [delivery.handle for delivery in page], 0)
+        await engine.messages.release(BY, f"{queue}-dlq", [delivery.handle for delivery in page], 0)
     return found
 
 
@@ -56,14 +59,17 @@ async def test_a_task_with_ids_moves_exactly_those_and_a_second_one_none(engine:
     wanted = sorted(body for body in letters if int(body[1:]) % 7 == 0)
     ids = [letters[body] if int(body[1:]) % 2 else address(engine, letters[body]) for body in wanted]
 
-    first = await ended(engine, await engine.redrive(BY, f"{queue}-dlq", None, None, 0, ids=[*ids, ids[0]]))
-    second = await ended(engine, await engine.redrive(BY, f"{queue}-dlq", None, None, 0, ids=ids))
+    first = await ended(engine, await engine.tasks.redrive(BY, f"{queue}-dlq", None, None, 0, ids=[*ids, ids[0]]))
+    second = await ended(engine, await engine.tasks.redrive(BY, f"{queue}-dlq", None, None, 0, ids=ids))
 
     assert (first.status, first.moved, first.failed, first.expected) == ("completed", len(wanted), 0, len(wanted))
     assert (second.status, second.moved, second.failed) == ("completed", 0, 0)
     assert sorted(await drain(engine, queue, expect=len(wanted))) == wanted
     assert sorted(await drain(engine, f"{queue}-dlq", patience_ms=500)) == sorted(set(letters) - set(wanted))
-    assert {task.id: task.chosen for task in tasks_of(engine, queue)} == {first.id: [[], [], []], second.id: [[], [], []]}
+    assert {task.id: task.chosen for task in tasks_of(engine, queue)} == {
+        first.id: [[], [], []],
+        second.id: [[], [], []],
+    }
 
 
 async def test_ids_of_another_queue_life_or_installation_are_refused(engine: Engine, queue: str) -> None:
@@ -75,18 +81,20 @@ async def test_ids_of_another_queue_life_or_installation_are_refused(engine: Eng
 
     for stranger in strangers:
         with pytest.raises(InvalidValue, match="no id or address"):
-            await engine.redrive(BY, f"{queue}-dlq", None, None, 0, ids=[good, stranger])
+            await engine.tasks.redrive(BY, f"{queue}-dlq", None, None, 0, ids=[good, stranger])
     for number in (0, 10_001):
         with pytest.raises(InvalidValue, match="1 to 10000"):
-            await engine.redrive(BY, f"{queue}-dlq", None, None, 0, ids=[good] * number)
+            await engine.tasks.redrive(BY, f"{queue}-dlq", None, None, 0, ids=[good] * number)
     assert tasks_of(engine, queue) == []
 
 
 async def test_offsets_are_sorted_once_and_walked_from_one_to_the_next(engine: Engine, queue: str) -> None:
-    await engine.create_queue(BY, queue, QueueSettings(partitions=2))
+    await engine.queues.create_queue(BY, queue, QueueSettings(partitions=2))
     found = engine.catalog.queues[queue]
 
-    chosen = chosen_offsets(found, [f"{found.incarnation}/{place}" for place in ("1/9", "1/2", "1/9", "0/0")], Ids("secret"))
+    chosen = chosen_offsets(
+        found, [f"{found.incarnation}/{place}" for place in ("1/9", "1/2", "1/9", "0/0")], Ids("secret")
+    )
 
     assert chosen == [[0], [2, 9]]
     assert [next_chosen(chosen, 1, offset, 100) for offset in (0, 2, 3, 9, 10)] == [2, 2, 9, 9, 100]

@@ -9,7 +9,8 @@ import pytest
 
 from engine.engine import Engine
 from engine.queues.clock_skew import KIND
-from engine.shapes import QueueSettings, SendEntry
+from engine.shapes import SendEntry
+from schemas.records.settings import QueueSettings
 from tests.clock import Clock
 from tests.integration.conftest import BY, MakeEngine
 
@@ -19,12 +20,14 @@ LONG_S = 30
 async def told(engine: Engine, clock: str, *, on: bool) -> None:
     """Returns when that alarm is on, or off."""
     until = monotonic() + LONG_S
-    while (clock in {alarm.queue for alarm in engine.alarms() if alarm.kind == KIND}) != on:
+    while (clock in {alarm.queue for alarm in engine.alerts.alarms() if alarm.kind == KIND}) != on:
         assert monotonic() < until, f"the alarm about {clock} is {'not on' if on else 'on still'}"
         await asyncio.sleep(0.05)
 
 
-async def test_a_worker_whose_clock_is_set_is_told_of_once(make_engine: MakeEngine, clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_worker_whose_clock_is_set_is_told_of_once(
+    make_engine: MakeEngine, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
     engine = await make_engine()
     for step_s in (300, -300):
         caplog.clear()
@@ -34,7 +37,7 @@ async def test_a_worker_whose_clock_is_set_is_told_of_once(make_engine: MakeEngi
         assert len([r for r in caplog.records if "action=alarm kind=clock_skew clock=worker" in r.getMessage()]) == 1
         clock.pass_s(-step_s)
         await told(engine, "worker", on=False)
-    assert not [alarm for alarm in engine.alarms() if alarm.kind == KIND]
+    assert not [alarm for alarm in engine.alerts.alarms() if alarm.kind == KIND]
 
 
 async def test_a_clock_of_redis_that_was_set_is_told_of_by_who_comes_later_too(make_engine: MakeEngine) -> None:
@@ -49,8 +52,8 @@ async def test_a_clock_of_redis_that_was_set_is_told_of_by_who_comes_later_too(m
 
 async def test_kafkas_clock_is_known_and_followed(make_engine: MakeEngine) -> None:
     engine = await make_engine()
-    await engine.create_queue(BY, "q", QueueSettings())
-    await engine.send(BY, "q", [SendEntry(b"x")])
+    await engine.queues.create_queue(BY, "q", QueueSettings())
+    await engine.messages.send(BY, "q", [SendEntry(b"x")])
     until = monotonic() + LONG_S
     while engine.parts.base.clock.skews.log is None:
         assert monotonic() < until

@@ -13,7 +13,7 @@ import pytest
 from engine.engine import Engine
 from engine.errors import LogUnavailable, TagNotFound
 from engine.log import Log
-from engine.shapes import QueueSettings
+from schemas.records.settings import QueueSettings
 from tests.integration.conftest import MakeEngine
 from tests.integration.drive import BY
 
@@ -22,7 +22,7 @@ async def test_a_worker_waits_at_its_start_for_the_leader_of_a_topic_that_was_ju
     make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = await make_engine()
-    await first.create_queue(BY, "q", QueueSettings())
+    await first.queues.create_queue(BY, "q", QueueSettings())
     ask, asked = Log.end_offsets, 0
 
     async def leaderless(self: Log, parts: Sequence[Any]) -> dict[Any, int]:
@@ -38,7 +38,9 @@ async def test_a_worker_waits_at_its_start_for_the_leader_of_a_topic_that_was_ju
     assert "q" in second.catalog.queues
 
 
-async def test_nothing_is_decided_while_the_end_of_the_topic_is_not_known(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_nothing_is_decided_while_the_end_of_the_topic_is_not_known(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def leaderless(self: Log, parts: Sequence[Any]) -> dict[Any, int]:
         return {}
 
@@ -47,11 +49,13 @@ async def test_nothing_is_decided_while_the_end_of_the_topic_is_not_known(engine
         await engine.catalog.sync()
 
 
-async def test_a_tag_can_be_used_at_every_worker_as_soon_as_it_is_made(make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_tag_can_be_used_at_every_worker_as_soon_as_it_is_made(
+    make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     first = await make_engine()
     second = await make_engine(topic_prefix=first.settings.topic_prefix)
-    await first.create_queue(BY, "q", QueueSettings(partitions=1))
-    await second.get_queue(BY, "q")
+    await first.queues.create_queue(BY, "q", QueueSettings(partitions=1))
+    await second.queues.get_queue(BY, "q")
     read = second.catalog._read
 
     async def hears_late(wait_ms: int) -> None:
@@ -60,9 +64,9 @@ async def test_a_tag_can_be_used_at_every_worker_as_soon_as_it_is_made(make_engi
 
     monkeypatch.setattr(second.catalog, "_read", hears_late)
     for number in range(3):
-        await first.create_tag(BY, "q", f"t{number}", 0, None, {})
-        assert await second.receive(BY, "q", f"t{number}", 1, 0, None) == []
-    await first.create_tag(BY, "q", "seen", 0, None, {})
-    assert await second.peek_next(BY, "q", "seen", 1) == []
+        await first.queues.create_tag(BY, "q", f"t{number}", 0, None, {})
+        assert await second.messages.receive(BY, "q", f"t{number}", 1, 0, None) == []
+    await first.queues.create_tag(BY, "q", "seen", 0, None, {})
+    assert await second.messages.peek_next(BY, "q", "seen", 1) == []
     with pytest.raises(TagNotFound):
-        await second.receive(BY, "q", "none", 1, 0, None)
+        await second.messages.receive(BY, "q", "none", 1, 0, None)

@@ -15,12 +15,11 @@ import pytest
 
 from engine.engine import Engine
 from engine.errors import QueueNotFound
-from engine.rules.limits import DAY_MS
-from engine.runtime import failpoints
-from engine.runtime.failpoints import POINTS, FailpointReached, arm, disarm, reached
 from engine.settings import BadSetting, Settings
-from engine.shapes import Delivery, QueueSettings
-from schemas.records import RedrivePolicy
+from engine.shapes import Delivery
+from runtime import failpoints
+from runtime.failpoints import POINTS, FailpointReached, arm, disarm, reached
+from schemas.records.settings import DAY_MS, QueueSettings, RedrivePolicy
 from schemas.vocabulary import TaskStatus
 from tests.clock import ScriptClock
 from tests.integration.drive import BY, ack, drain, eventually, receive, send
@@ -36,7 +35,14 @@ MOVE_MS = 800
 @pytest.fixture(autouse=True)
 def disarmed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Nothing is armed before and after; a lost mover is waited for 0.8 s, not 30."""
-    for module in ("window.window", "move.mover", "receive.poll", "receive.handles.leases", "move.task_runner"):
+    for module in (
+        "window.window",
+        "move.copies",
+        "move.dead_letters",
+        "receive.poll",
+        "handles.kills",
+        "move.redrive_step",
+    ):
         monkeypatch.setattr(f"engine.{module}.MOVER_LEASE_MS", MOVE_MS)
     monkeypatch.setattr("engine.transactions.finisher.TAKE_UP_MS", MOVE_MS)
     yield
@@ -50,16 +56,16 @@ def seen(name: str) -> int:
 
 async def with_letters(engine: Engine, count: int) -> None:
     """Queue q with a dead-letter queue, and `count` letters in that."""
-    await engine.create_queue(BY, "dlq", QueueSettings(partitions=1))
-    await engine.create_queue(BY, "q", QueueSettings(partitions=2, redrive_policy=RedrivePolicy("dlq", 5)))
+    await engine.queues.create_queue(BY, "dlq", QueueSettings(partitions=1))
+    await engine.queues.create_queue(BY, "q", QueueSettings(partitions=2, redrive_policy=RedrivePolicy("dlq", 5)))
     await send(engine, "q", *map(str, range(count)))
     got = await receive(engine, "q", max=100)
     if count:
-        await engine.kill(BY, "q", [d.handle for d in got])
+        await engine.messages.kill(BY, "q", [d.handle for d in got])
 
 
 async def at_rest(engine: Engine, queue: str) -> bool:
-    tag = (await engine.get_queue(BY, queue)).tags[0]
+    tag = (await engine.queues.get_queue(BY, queue)).tags[0]
     return tag.backlog == 0
 
 
@@ -69,7 +75,7 @@ async def a_move(engine: Engine, stack: Services, point: str) -> None:
     (got,) = await receive(engine, "q")
     arm(f"{point}=raise*1")
     with pytest.raises(FailpointReached):
-        await engine.kill(BY, "q", [got.handle])
+        await engine.messages.kill(BY, "q", [got.handle])
 
     async def moved() -> bool:
         assert await receive(engine, "q") == [], "a dying message was leased"
@@ -82,10 +88,10 @@ async def a_move(engine: Engine, stack: Services, point: str) -> None:
 async def a_redrive(engine: Engine, stack: Services, point: str) -> None:
     await with_letters(engine, 6)
     arm(f"{point}=raise*1")
-    task = await engine.redrive(BY, "dlq", None, None, 0)
+    task = await engine.tasks.redrive(BY, "dlq", None, None, 0)
 
     async def completed() -> bool:
-        return (await engine.get_task(BY, task.id)).status == TaskStatus.COMPLETED
+        return (await engine.tasks.get_task(BY, task.id)).status == TaskStatus.COMPLETED
 
     await eventually(completed)
     assert sorted(await drain(engine, "q", expect=6)) == list("012345")
@@ -93,10 +99,10 @@ async def a_redrive(engine: Engine, stack: Services, point: str) -> None:
 
 
 async def a_drain(engine: Engine, stack: Services, point: str) -> None:
-    await engine.create_queue(BY, "q", QueueSettings(partitions=1))
+    await engine.queues.create_queue(BY, "q", QueueSettings(partitions=1))
     await send(engine, "q", *map(str, range(10)))
     got = await receive(engine, "q", max=10, lease_ms=2000)
-    await engine.release(BY, "q", [d.handle for d in got[:4]], 0)
+    await engine.messages.release(BY, "q", [d.handle for d in got[:4]], 0)
     await drained(engine)
     arm(f"{point}=raise*1")
     # Not the first ones: a floor that rises over them would tell of them too.
@@ -112,7 +118,7 @@ async def a_drain(engine: Engine, stack: Services, point: str) -> None:
 
 
 async def a_rebuild(engine: Engine, stack: Services, point: str) -> None:
-    await engine.create_queue(BY, "q", QueueSettings(partitions=1))
+    await engine.queues.create_queue(BY, "q", QueueSettings(partitions=1))
     await send(engine, "q", *map(str, range(10)))
     await ack(engine, "q", await receive(engine, "q", max=6))
     await drained(engine)
@@ -130,7 +136,7 @@ async def a_rebuild(engine: Engine, stack: Services, point: str) -> None:
 
 
 async def a_send(engine: Engine, stack: Services, point: str) -> None:
-    await engine.create_queue(BY, "q", QueueSettings(partitions=1))
+    await engine.queues.create_queue(BY, "q", QueueSettings(partitions=1))
     arm(f"{point}=raise*1")
     with pytest.raises(FailpointReached):
         await send(engine, "q", "unknown")
@@ -143,42 +149,42 @@ async def a_send(engine: Engine, stack: Services, point: str) -> None:
 async def a_creation(engine: Engine, stack: Services, point: str) -> None:
     arm(f"{point}=raise*1")
     with pytest.raises(FailpointReached):
-        await engine.create_queue(BY, "q", QueueSettings(partitions=2))
-    await engine.create_queue(BY, "q", QueueSettings(partitions=2))
+        await engine.queues.create_queue(BY, "q", QueueSettings(partitions=2))
+    await engine.queues.create_queue(BY, "q", QueueSettings(partitions=2))
     await send(engine, "q", "a", "b")
     assert sorted(await drain(engine, "q", expect=2)) == ["a", "b"]
 
 
 async def a_deletion(engine: Engine, stack: Services, point: str) -> None:
-    await engine.create_queue(BY, "q", QueueSettings(partitions=2))
+    await engine.queues.create_queue(BY, "q", QueueSettings(partitions=2))
     await send(engine, "q", "old")
     arm(f"{point}=raise*1")
     with pytest.raises(FailpointReached):
-        await engine.delete_queue(BY, "q")
+        await engine.queues.delete_queue(BY, "q")
     with pytest.raises(QueueNotFound):
         await send(engine, "q", "nobody")
-    await engine.create_queue(BY, "q", QueueSettings(partitions=2))
+    await engine.queues.create_queue(BY, "q", QueueSettings(partitions=2))
     await send(engine, "q", "new")
     assert await drain(engine, "q", expect=1) == ["new"]
 
 
 async def a_change(engine: Engine, stack: Services, point: str) -> None:
-    await engine.create_queue(BY, "q", QueueSettings(delay_ms=0))
+    await engine.queues.create_queue(BY, "q", QueueSettings(delay_ms=0))
     arm(f"{point}=raise*1")
     with pytest.raises(FailpointReached):
-        await engine.set_queue(BY, "q", QueueSettings(delay_ms=1))
-    assert (await engine.get_queue(BY, "q")).delay_ms == 0
-    await engine.set_queue(BY, "q", QueueSettings(delay_ms=2))
-    assert (await engine.get_queue(BY, "q")).delay_ms == 2
+        await engine.queues.set_queue(BY, "q", QueueSettings(delay_ms=1))
+    assert (await engine.queues.get_queue(BY, "q")).delay_ms == 0
+    await engine.queues.set_queue(BY, "q", QueueSettings(delay_ms=2))
+    assert (await engine.queues.get_queue(BY, "q")).delay_ms == 2
 
 
 async def a_purge(engine: Engine, stack: Services, point: str) -> None:
-    await engine.create_queue(BY, "q", QueueSettings(partitions=1))
+    await engine.queues.create_queue(BY, "q", QueueSettings(partitions=1))
     await send(engine, "q", *"abc")
     arm(f"{point}=raise*1")
     with pytest.raises(FailpointReached):
-        await engine.purge(BY, "q")
-    await engine.purge(BY, "q")
+        await engine.queues.purge(BY, "q")
+    await engine.queues.purge(BY, "q")
     await send(engine, "q", "new")
     assert await drain(engine, "q", expect=1) == ["new"]
     part = (engine.catalog.queues["q"].topic, 0)
@@ -186,7 +192,7 @@ async def a_purge(engine: Engine, stack: Services, point: str) -> None:
 
 
 async def a_trim(engine: Engine, stack: Services, point: str) -> None:
-    await engine.create_queue(BY, "q", QueueSettings(partitions=1))
+    await engine.queues.create_queue(BY, "q", QueueSettings(partitions=1))
     await send(engine, "q", *"abc")
     queue, kept = engine.catalog.queues["q"], engine.parts.units.topic_retention
     arm(f"{point}=raise*1")
@@ -197,18 +203,18 @@ async def a_trim(engine: Engine, stack: Services, point: str) -> None:
 
 
 async def a_retention(engine: Engine, stack: Services, point: str) -> None:
-    await engine.create_queue(BY, "q", QueueSettings(partitions=1))
+    await engine.queues.create_queue(BY, "q", QueueSettings(partitions=1))
     arm(f"{point}=raise*1")
     with pytest.raises(FailpointReached):
-        await engine.set_queue(BY, "q", QueueSettings(retention_ms=10 * DAY_MS))
-    assert (await engine.get_queue(BY, "q")).retention_ms == 4 * DAY_MS
-    await engine.set_queue(BY, "q", QueueSettings(retention_ms=10 * DAY_MS))
-    assert (await engine.get_queue(BY, "q")).retention_ms == 10 * DAY_MS
+        await engine.queues.set_queue(BY, "q", QueueSettings(retention_ms=10 * DAY_MS))
+    assert (await engine.queues.get_queue(BY, "q")).retention_ms == 4 * DAY_MS
+    await engine.queues.set_queue(BY, "q", QueueSettings(retention_ms=10 * DAY_MS))
+    assert (await engine.queues.get_queue(BY, "q")).retention_ms == 10 * DAY_MS
     assert await kept_ms(engine, "q") > 10 * DAY_MS
 
 
 async def a_snapshot(engine: Engine, stack: Services, point: str) -> None:
-    await engine.create_queue(BY, "q", QueueSettings(partitions=1, lease_ms=60_000))
+    await engine.queues.create_queue(BY, "q", QueueSettings(partitions=1, lease_ms=60_000))
     await send(engine, "q", *map(str, range(10)))
     await ack(engine, "q", await receive(engine, "q", max=6))
     await drained(engine)
@@ -221,7 +227,7 @@ async def a_snapshot(engine: Engine, stack: Services, point: str) -> None:
 
 
 async def a_transaction(engine: Engine, stack: Services, point: str) -> None:
-    await engine.create_queue(BY, "q", QueueSettings(partitions=2))
+    await engine.queues.create_queue(BY, "q", QueueSettings(partitions=2))
     if point in ("transaction.before_prepare", "transaction.prepared"):
         arm(f"{point}=raise*1")
         with pytest.raises(FailpointReached):
@@ -229,25 +235,30 @@ async def a_transaction(engine: Engine, stack: Services, point: str) -> None:
     half = await prepare(engine, "q", "m", "n", immunity_ms=0)
     if point == "transaction.before_check":
         arm(f"{point}=raise*1")
-        assert [check.transaction.id for check in await engine.check(BY, GROUP, 10, 10_000)] == [half.id]
+        assert [check.transaction.id for check in await engine.transactions.check(BY, GROUP, 10, 10_000)] == [half.id]
     elif point not in failpoints._armed:
         arm(f"{point}=raise*1")
         with pytest.raises(FailpointReached):
-            await engine.commit(BY, half.id)
-    if point in ("transaction.before_prepare", "transaction.prepared", "transaction.before_decide", "transaction.before_check"):
-        await engine.commit(BY, half.id)  # as a client that had no answer; else nobody asks again
+            await engine.transactions.commit(BY, half.id)
+    if point in (
+        "transaction.before_prepare",
+        "transaction.prepared",
+        "transaction.before_decide",
+        "transaction.before_check",
+    ):
+        await engine.transactions.commit(BY, half.id)  # as a client that had no answer; else nobody asks again
 
     async def carried_out() -> bool:
-        return len((await engine.get_transaction(BY, half.id)).message_ids) == 2
+        return len((await engine.transactions.get_transaction(BY, half.id)).message_ids) == 2
 
     await eventually(carried_out)
     assert await drain(engine, "q", expect=2, patience_ms=1_000) == ["m", "n"]
-    assert len((await engine.commit(BY, half.id)).message_ids) == 2
+    assert len((await engine.transactions.commit(BY, half.id)).message_ids) == 2
     assert await drain(engine, "q", patience_ms=300) == []
 
 
 async def a_delay(engine: Engine, stack: Services, point: str) -> None:
-    await engine.create_queue(BY, "q", QueueSettings(partitions=1))
+    await engine.queues.create_queue(BY, "q", QueueSettings(partitions=1))
     with pytest.MonkeyPatch.context() as patch:
         await a_step(engine, ScriptClock(patch), point)
 
@@ -272,7 +283,9 @@ SCENARIOS: dict[str, Callable[[Engine, Services, str], Awaitable[None]]] = {
 
 
 @pytest.mark.parametrize("point", POINTS)
-async def test_a_step_that_fails_is_made_good_by_the_next_round(own_engine: Engine, stack: Services, point: str) -> None:
+async def test_a_step_that_fails_is_made_good_by_the_next_round(
+    own_engine: Engine, stack: Services, point: str
+) -> None:
     await SCENARIOS[point.partition(".")[0]](own_engine, stack, point)
     assert seen(point) >= 1, "the scenario never came to the point"
 
@@ -283,13 +296,13 @@ async def test_a_queue_that_is_its_own_dead_letter_queue_gets_a_letter_once(
     own_engine: Engine, stack: Services, point: str, lost: bool
 ) -> None:
     """The copy comes to the unit of its source, or to another one of the same queue."""
-    await own_engine.create_queue(BY, "q", QueueSettings(partitions=2))
-    await own_engine.set_queue(BY, "q", QueueSettings(redrive_policy=RedrivePolicy("q", 5)))
+    await own_engine.queues.create_queue(BY, "q", QueueSettings(partitions=2))
+    await own_engine.queues.set_queue(BY, "q", QueueSettings(redrive_policy=RedrivePolicy("q", 5)))
     await send(own_engine, "q", *map(str, range(4)))
     dying = {d.id: d for d in await receive(own_engine, "q", max=4)}
     arm(f"{point}=raise*1")
     with pytest.raises(FailpointReached):
-        await own_engine.kill(BY, "q", [d.handle for d in dying.values()])
+        await own_engine.messages.kill(BY, "q", [d.handle for d in dying.values()])
     assert seen(point) >= 1
     if lost:
         await drained(own_engine)
@@ -298,7 +311,7 @@ async def test_a_queue_that_is_its_own_dead_letter_queue_gets_a_letter_once(
 
     async def settled() -> bool:
         letters.extend(await receive(own_engine, "q", max=10, wait_ms=200, lease_ms=60_000))
-        tag = (await own_engine.get_queue(BY, "q")).tags[0]
+        tag = (await own_engine.queues.get_queue(BY, "q")).tags[0]
         return (tag.backlog, tag.leased) == (4, 4)
 
     await eventually(settled)
@@ -329,14 +342,16 @@ def test_a_point_with_a_number_fires_at_that_time_only() -> None:
     reached("move.held")
 
 
-@pytest.mark.parametrize("text", ["send.appended", "send.appended=explode", "no.such=kill", "send.appended=sleep", "send.appended=kill*x"])
+@pytest.mark.parametrize(
+    "text", ["send.appended", "send.appended=explode", "no.such=kill", "send.appended=sleep", "send.appended=kill*x"]
+)
 def test_a_failpoint_that_can_not_be_read_stops_the_start(text: str) -> None:
     with pytest.raises(BadSetting, match="FAILPOINTS"):
         Settings.read({"LEASEWAY_FAILPOINTS": text})
 
 
 async def test_a_failpoint_may_make_the_worker_stand_still(own_engine: Engine) -> None:
-    await own_engine.create_queue(BY, "q", QueueSettings())
+    await own_engine.queues.create_queue(BY, "q", QueueSettings())
     arm("send.before_answer=sleep:150*1")
     began = asyncio.get_running_loop().time()
     await send(own_engine, "q", "m")

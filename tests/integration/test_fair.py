@@ -9,7 +9,8 @@ from collections.abc import Sequence
 import pytest
 
 from engine.engine import Engine
-from engine.shapes import QueueSettings, SendEntry
+from engine.shapes import SendEntry
+from schemas.records.settings import QueueSettings
 from tests.busy import Turns
 from tests.integration.conftest import MakeEngine
 from tests.integration.drive import BY, ack, drain, eventually, receive
@@ -22,7 +23,7 @@ ONE = QueueSettings(lease_ms=60_000, partitions=1)
 
 async def put(engine: Engine, queue: str, group: str | None, bodies: Sequence[str]) -> None:
     for at in range(0, len(bodies), 100):
-        await engine.send(BY, queue, [SendEntry(body.encode(), group=group) for body in bodies[at : at + 100]])
+        await engine.messages.send(BY, queue, [SendEntry(body.encode(), group=group) for body in bodies[at : at + 100]])
 
 
 async def flood(engine: Engine, queue: str, group: str, count: int) -> None:
@@ -31,13 +32,15 @@ async def flood(engine: Engine, queue: str, group: str, count: int) -> None:
         await asyncio.gather(*(put(engine, queue, group, [group] * 100) for _ in range(min(2_000, count - at) // 100)))
 
 
-async def consume(engine: Engine, queue: str, work_s: float, until: asyncio.Event, took: list[tuple[str, float]]) -> None:
+async def consume(
+    engine: Engine, queue: str, work_s: float, until: asyncio.Event, took: list[tuple[str, float]]
+) -> None:
     """Takes a message, works, acks; `took` is told its group, and seconds from send to receipt."""
     while not until.is_set():
         for d in await receive(engine, queue, max=1, wait_ms=500):
             took.append((d.message.group or "", time.time() - d.sent_at_ms / 1000))
             await asyncio.sleep(work_s)
-            await engine.ack(BY, queue, [d.handle])
+            await engine.messages.ack(BY, queue, [d.handle])
 
 
 @pytest.mark.long
@@ -45,7 +48,7 @@ async def test_quiet_groups_are_received_soon_behind_50_000_messages_of_a_noisy_
     """20 consumers with 200 ms of work, 10 groups that send 20 messages each in 8 s. By time alone
     they came after 500 s.
     """
-    await own_engine.create_queue(BY, "q", LEASE)
+    await own_engine.queues.create_queue(BY, "q", LEASE)
     await flood(own_engine, "q", "noisy", 50_000)
     done, took = asyncio.Event(), list[tuple[str, float]]()
 
@@ -63,13 +66,16 @@ async def test_quiet_groups_are_received_soon_behind_50_000_messages_of_a_noisy_
         done.set()
     quiet = sorted(dwell for group, dwell in took if group.startswith("quiet"))
     noisy = len(took) - len(quiet)
-    print(f"quiet: {len(quiet)}, p50 {quiet[len(quiet) // 2]:.3f} s, p99 {quiet[-3]:.3f} s, most {quiet[-1]:.3f} s; noisy: {noisy}")
+    print(
+        f"quiet: {len(quiet)}, p50 {quiet[len(quiet) // 2]:.3f} s, p99 {quiet[-3]:.3f} s, most {quiet[-1]:.3f} "
+        f"s; noisy: {noisy}"
+    )
     assert len(quiet) == 200 and quiet[-3] < 1.5 + turns.slack_s()
     assert noisy > 200, "the noisy group starves"
 
 
 async def test_a_noisy_group_has_all_consumers_when_nothing_else_is_due(engine: Engine, queue: str) -> None:
-    await engine.create_queue(BY, queue, ONE)
+    await engine.queues.create_queue(BY, queue, ONE)
     await put(engine, queue, "a", [str(n) for n in range(60)])
     got = [d for _ in range(3) for d in await receive(engine, queue, max=20)]
     assert sorted(int(d.message.body) for d in got) == list(range(60))
@@ -78,29 +84,31 @@ async def test_a_noisy_group_has_all_consumers_when_nothing_else_is_due(engine: 
     await put(engine, queue, None, ["of none"])
     bodies = [d.message.body.decode() for _ in range(3) for d in await receive(engine, queue, max=1)]
     assert sorted(bodies[:2]) == ["of none", "quiet"] and bodies[2] == "60"
-    counts = (await engine.get_queue(BY, queue)).tags[0]
+    counts = (await engine.queues.get_queue(BY, queue)).tags[0]
     assert counts.leased == 63 and counts.ready == 0
 
 
-async def test_what_was_set_back_is_ready_and_comes_in_turn_when_its_group_is_quiet_again(engine: Engine, queue: str) -> None:
-    await engine.create_queue(BY, queue, ONE)
+async def test_what_was_set_back_is_ready_and_comes_in_turn_when_its_group_is_quiet_again(
+    engine: Engine, queue: str
+) -> None:
+    await engine.queues.create_queue(BY, queue, ONE)
     await put(engine, queue, "a", ["1", "2", "3"])
     await put(engine, queue, "b", ["x", "y"])
     first = await receive(engine, queue, max=2)
     assert [d.message.body for d in first] == [b"1", b"x"]
-    counts = (await engine.get_queue(BY, queue)).tags[0]
+    counts = (await engine.queues.get_queue(BY, queue)).tags[0]
     assert (counts.ready, counts.leased) == (3, 2)
     await ack(engine, queue, first)
     (second,) = await receive(engine, queue, max=1)
     assert second.message.body == b"2"
-    await engine.release(BY, queue, [second.handle], 0)
+    await engine.messages.release(BY, queue, [second.handle], 0)
     assert sorted(await drain(engine, queue, expect=3)) == ["2", "3", "y"]
 
 
 async def test_a_fair_queue_survives_the_loss_of_redis(make_engine: MakeEngine, stack: Services) -> None:
     """What is in flight is counted anew, from then on; groups of what is loaded are known."""
     engine = await make_engine(window_messages=100, kept_bytes=0)
-    await engine.create_queue(BY, "q", ONE)
+    await engine.queues.create_queue(BY, "q", ONE)
     await put(engine, "q", "a", [str(n) for n in range(300)])
     held = await receive(engine, "q", max=50)
     await drained(engine)
@@ -110,6 +118,6 @@ async def test_a_fair_queue_survives_the_loss_of_redis(make_engine: MakeEngine, 
     await put(engine, "q", "b", ["quiet"])
     assert [d.message.body for d in await receive(engine, "q", max=1, wait_ms=5_000)] == [b"quiet"]
     await ack(engine, "q", [*held, *more])
-    await engine.purge(BY, "q")
+    await engine.queues.purge(BY, "q")
     await put(engine, "q", "a", ["after"])
     assert await drain(engine, "q", expect=1) == ["after"]

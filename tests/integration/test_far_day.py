@@ -9,7 +9,7 @@ import pytest
 import redis
 
 from benchmarks.far.day import BY, QUEUE, Day, Plan
-from engine.shapes import QueueSettings
+from schemas.records.settings import QueueSettings
 from tests.clock import ScriptClock
 from tests.integration.conftest import MakeEngine
 from tests.integration.test_rebuild import wipe
@@ -27,7 +27,7 @@ async def test_each_of_a_days_messages_comes_once_and_never_early(
 ) -> None:
     plan = Plan(3_000, step_s=3_600, looks=6, look_s=1.0, long_look_s=1.0, wipe=wipes)
     clock, engine = ScriptClock(monkeypatch), await make_engine()
-    await engine.create_queue(BY, QUEUE, QueueSettings(partitions=1, lease_ms=600_000))
+    await engine.queues.create_queue(BY, QUEUE, QueueSettings(partitions=1, lease_ms=600_000))
     with redis.Redis.from_url(stack.redis_url) as store:
         before = int(store.info("memory")["used_memory"])
         day = Day(plan, engine, clock, store, partial(wipe, stack, engine))

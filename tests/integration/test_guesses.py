@@ -18,7 +18,7 @@ import pytest
 
 from engine.engine import Engine
 from engine.queues.callers.guesses import KEY_AT_ADDRESS
-from engine.shapes import QueueSettings
+from schemas.records.settings import QueueSettings
 from tests.integration.conftest import MakeEngine
 from tests.integration.drive import BY
 from tests.integration.served import served
@@ -32,8 +32,8 @@ MNS = "MNS guessed:62gq8Y7m7+u2KB0rS1f/jr5KehA="
 @pytest.fixture
 async def strict(make_engine: MakeEngine) -> Engine:
     engine = await make_engine(**STRICT)
-    await engine.create_queue(BY, "q", QueueSettings())
-    await engine.create_key(BY, "guessed", "victim", "member")
+    await engine.queues.create_queue(BY, "q", QueueSettings())
+    await engine.callers.create_key(BY, "guessed", "victim", "member")
     return engine
 
 
@@ -75,12 +75,21 @@ class Asker:
 
     async def guesses(self, number: int, key: str = "guessed", **headers: str) -> Counter[int]:
         """Statuses of so many wrong secrets over the native API."""
-        return Counter([(await self.asks("/v1/queues/q/receive", authorization=basic(key, str(n)), **headers))[0] for n in range(number)])
+        return Counter(
+            [
+                (await self.asks("/v1/queues/q/receive", authorization=basic(key, str(n)), **headers))[0]
+                for n in range(number)
+            ]
+        )
 
 
 async def test_a_flood_is_refused_and_others_are_served(strict: Engine) -> None:
-    _, secret = await strict.create_key(BY, "mine", "shop", "admin")
-    async with served(strict, **STRICT) as port, Asker.at(port, "127.0.0.1") as bad, Asker.at(port, "127.0.0.1") as good:
+    _, secret = await strict.callers.create_key(BY, "mine", "shop", "admin")
+    async with (
+        served(strict, **STRICT) as port,
+        Asker.at(port, "127.0.0.1") as bad,
+        Asker.at(port, "127.0.0.1") as good,
+    ):
         flood = await bad.guesses(300)
         assert flood[429] > 280 and flood[401] >= BURST and set(flood) == {401, 429}
         status, headers, body = await bad.asks("/v1/queues/q/receive", authorization=basic("guessed", "x"))
@@ -93,9 +102,13 @@ async def test_a_flood_is_refused_and_others_are_served(strict: Engine) -> None:
 
 
 async def test_the_owner_of_the_key_is_served_at_another_address(strict: Engine) -> None:
-    _, secret = await strict.create_key(BY, "shared", "shop", "admin")
+    _, secret = await strict.callers.create_key(BY, "shared", "shop", "admin")
     right = basic("shared", secret)
-    async with served(strict, **STRICT) as port, Asker.at(port, "127.0.0.1") as bad, Asker.at(port, "127.0.0.2") as good:
+    async with (
+        served(strict, **STRICT) as port,
+        Asker.at(port, "127.0.0.1") as bad,
+        Asker.at(port, "127.0.0.2") as good,
+    ):
         await bad.guesses(100, "shared")
         assert (await good.asks("/v1/queues/q/receive", authorization=right))[0] == 200
         assert await bad.is_refused(authorization=right)
@@ -103,7 +116,7 @@ async def test_the_owner_of_the_key_is_served_at_another_address(strict: Engine)
 
 @pytest.mark.parametrize("trust", ["yes", "no"])
 async def test_behind_a_proxy_its_clients_are_told_apart_if_it_is_trusted(strict: Engine, trust: str) -> None:
-    _, secret = await strict.create_key(BY, "shared", "shop", "admin")
+    _, secret = await strict.callers.create_key(BY, "shared", "shop", "admin")
     async with served(strict, **STRICT, trust_proxy=trust) as port, Asker.at(port, "127.0.0.1") as proxy:
         await proxy.guesses(100, "shared", x_forwarded_for="10.0.0.6")
         right: dict[str, Any] = {"authorization": basic("shared", secret), "x_forwarded_for": "10.0.0.6, 10.0.0.7"}
@@ -118,7 +131,9 @@ async def test_each_dialect_says_it_in_its_own_words(strict: Engine) -> None:
         now = datetime.now(UTC)
         stamp = now.strftime("%Y%m%dT%H%M%SZ")
         scope = f"guessed/{stamp[:8]}/us-east-1/sqs/aws4_request"
-        signed = f"AWS4-HMAC-SHA256 Credential={scope}, SignedHeaders=host;x-amz-date;x-amz-target, Signature={'0' * 64}"
+        signed = (
+            f"AWS4-HMAC-SHA256 Credential={scope}, SignedHeaders=host;x-amz-date;x-amz-target, Signature={'0' * 64}"
+        )
         sqs = await bad.asks("/", x_amz_target="AmazonSQS.ListQueues", x_amz_date=stamp, authorization=signed)
         assert (sqs[0], json.loads(sqs[2])["__type"]) == (403, "com.amazonaws.sqs#RequestThrottled")
         emq = await bad.asks(
@@ -128,7 +143,9 @@ async def test_each_dialect_says_it_in_its_own_words(strict: Engine) -> None:
             authorization=EMQ,
         )
         assert emq[0] == 429
-        mns = await bad.asks("/queues/q/messages", x_mns_version="2015-06-06", date=format_datetime(now, usegmt=True), authorization=MNS)
+        mns = await bad.asks(
+            "/queues/q/messages", x_mns_version="2015-06-06", date=format_datetime(now, usegmt=True), authorization=MNS
+        )
         assert mns[0] == 429 and b"<Code>TooManyRequests</Code>" in mns[2]
         for answer in (sqs, emq, mns):
             assert int(answer[1]["retry-after"]) >= 1

@@ -12,7 +12,8 @@ import redis
 from engine.engine import Engine
 from engine.errors import TooManyInFlight
 from engine.rules.limits import MAX_IN_FLIGHT
-from engine.shapes import Delivery, QueueSettings, SendEntry
+from engine.shapes import Delivery, SendEntry
+from schemas.records.settings import QueueSettings
 from tests.integration.conftest import MakeEngine
 from tests.integration.drive import BY, ack, all_wait, receive, send
 from tests.services import Services
@@ -24,13 +25,22 @@ HOUR = 3_600_000
 async def fill(engine: Engine, queue: str, count: int, size: int = 10) -> None:
     for start in range(0, count, 2_000):
         sends = range(start, min(start + 2_000, count), 100)
-        await asyncio.gather(*(engine.send(BY, queue, [SendEntry(b"%08d" % (at + n) + b"x" * size) for n in range(100)]) for at in sends))
+        await asyncio.gather(
+            *(
+                engine.messages.send(BY, queue, [SendEntry(b"%08d" % (at + n) + b"x" * size) for n in range(100)])
+                for at in sends
+            )
+        )
 
 
-async def lease(engine: Engine, queue: str, count: int, tag: str | None = None, wait_ms: int = 10_000) -> list[Delivery]:
+async def lease(
+    engine: Engine, queue: str, count: int, tag: str | None = None, wait_ms: int = 10_000
+) -> list[Delivery]:
     """Received and kept, until there are `count` or nothing comes."""
     leased: list[Delivery] = []
-    while len(leased) < count and (got := await receive(engine, queue, max=100, wait_ms=wait_ms, lease_ms=HELD, tag=tag)):
+    while len(leased) < count and (
+        got := await receive(engine, queue, max=100, wait_ms=wait_ms, lease_ms=HELD, tag=tag)
+    ):
         leased += got
     return leased
 
@@ -42,9 +52,9 @@ async def test_far_more_is_leased_than_the_window_has_bodies_for(make_engine: Ma
     before messages.
     """
     engine = await make_engine(window_messages=100, window_bytes=65_536, kept_bytes=0)
-    await engine.create_queue(BY, "q", QueueSettings(partitions=2))
+    await engine.queues.create_queue(BY, "q", QueueSettings(partitions=2))
     if tags > 1:
-        await engine.create_tag(BY, "q", "slow", 0, None, {})
+        await engine.queues.create_tag(BY, "q", "slow", 0, None, {})
     await fill(engine, "q", 2_000, size)
     leased = await lease(engine, "q", 2_000)
     assert len({d.id for d in leased}) == 2_000
@@ -54,21 +64,23 @@ async def test_far_more_is_leased_than_the_window_has_bodies_for(make_engine: Ma
         assert len(await lease(engine, "q", 2_000, "slow")) == 2_000
 
 
-async def test_beyond_the_limit_a_receive_says_so_until_one_is_settled(make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_beyond_the_limit_a_receive_says_so_until_one_is_settled(
+    make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """On each of two workers, to who waits and who does not; other tags have limits of their own,
     and delays don't count.
     """
     monkeypatch.setattr("engine.receive.poll.MAX_IN_FLIGHT", 5_000)
     one, two = await make_engine(), await make_engine()
-    await one.create_queue(BY, "q", QueueSettings(partitions=2))
-    await one.create_tag(BY, "q", "other", 0, None, {})
-    await one.send(BY, "q", [SendEntry(b"later", delay_ms=HELD)] * 100)
+    await one.queues.create_queue(BY, "q", QueueSettings(partitions=2))
+    await one.queues.create_tag(BY, "q", "other", 0, None, {})
+    await one.messages.send(BY, "q", [SendEntry(b"later", delay_ms=HELD)] * 100)
     await fill(one, "q", 6_000)
     with pytest.raises(TooManyInFlight) as refused:
         await lease(one, "q", 6_000)
     assert refused.value.limit == 5_000 and "'q'" in refused.value.detail
     leased = refused.value.given
-    assert 5_000 <= leased < 5_100 and (await one.get_queue(BY, "q")).tags[0].leased == leased
+    assert 5_000 <= leased < 5_100 and (await one.queues.get_queue(BY, "q")).tags[0].leased == leased
     for engine in (one, two):
         for wait_ms in (0, 700):
             with pytest.raises(TooManyInFlight) as refused:
@@ -78,9 +90,11 @@ async def test_beyond_the_limit_a_receive_says_so_until_one_is_settled(make_engi
     assert one.parts.base.counters.values["receives_over_limit_total"] >= 2
 
 
-async def test_who_waits_at_the_limit_is_served_when_one_is_acked(engine: Engine, queue: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_who_waits_at_the_limit_is_served_when_one_is_acked(
+    engine: Engine, queue: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("engine.receive.poll.MAX_IN_FLIGHT", 2_000)
-    await engine.create_queue(BY, queue, QueueSettings(partitions=1))
+    await engine.queues.create_queue(BY, queue, QueueSettings(partitions=1))
     await fill(engine, queue, 2_000)
     await send(engine, queue, "last")
     leased = await lease(engine, queue, 2_000)
@@ -95,21 +109,25 @@ async def test_who_waits_at_the_limit_is_served_when_one_is_acked(engine: Engine
 
 async def test_a_fifo_queue_has_the_same_limit(engine: Engine, queue: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("engine.receive.poll.MAX_IN_FLIGHT", 2_000)
-    await engine.create_queue(BY, queue, QueueSettings(fifo=True))
+    await engine.queues.create_queue(BY, queue, QueueSettings(fifo=True))
     for at in range(0, 2_100, 100):
-        await engine.send(BY, queue, [SendEntry(b"x", group=f"g{at + n}", dedup_id=f"d{at + n}") for n in range(100)])
+        await engine.messages.send(
+            BY, queue, [SendEntry(b"x", group=f"g{at + n}", dedup_id=f"d{at + n}") for n in range(100)]
+        )
     with pytest.raises(TooManyInFlight) as refused:
         await lease(engine, queue, 2_100, wait_ms=2_000)
     assert refused.value.given == 2_000 and refused.value.fifo
 
 
 @pytest.mark.long
-async def test_as_many_are_leased_as_sqs_lends_and_redis_has_room_for_them(make_engine: MakeEngine, stack: Services) -> None:
+async def test_as_many_are_leased_as_sqs_lends_and_redis_has_room_for_them(
+    make_engine: MakeEngine, stack: Services
+) -> None:
     """120,000 in a default queue, beside four windows full of bodies, fit into 64 MiB; then a
     receive is refused.
     """
     engine = await make_engine(kept_bytes=0)
-    await engine.create_queue(BY, "q", QueueSettings())
+    await engine.queues.create_queue(BY, "q", QueueSettings())
     await fill(engine, "q", MAX_IN_FLIGHT + 1_000, 1_000)
     leased: set[str] = set()
 

@@ -13,22 +13,27 @@ from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, To
 from confluent_kafka.admin import AdminClient
 
 from engine.engine import Engine
-from engine.shapes import QueueSettings, SendEntry
+from engine.shapes import SendEntry
 from schemas.records import BatchMark, Message
+from schemas.records.settings import QueueSettings
 from schemas.registry import schema_id
 from schemas.wire import decode_message, encode
 from tests.integration.conftest import MakeEngine
 from tests.integration.drive import BY, ack, all_wait, drain, eventually, receive, send
 
 
-def produce(stack: Any, engine: Engine, queue: str, value: bytes | None, headers: Any = None, partition: int = 0) -> None:
+def produce(
+    stack: Any, engine: Engine, queue: str, value: bytes | None, headers: Any = None, partition: int = 0
+) -> None:
     producer = Producer({"bootstrap.servers": stack.bootstrap})
     producer.produce(f"{engine.settings.topic_prefix}.q.{queue}", value, headers=headers, partition=partition)
     assert producer.flush(10) == 0
 
 
-async def test_a_native_record_is_received_as_a_message_by_the_first_short_poll(engine: Engine, queue: str, stack: Any) -> None:
-    await engine.create_queue(BY, queue, QueueSettings())
+async def test_a_native_record_is_received_as_a_message_by_the_first_short_poll(
+    engine: Engine, queue: str, stack: Any
+) -> None:
+    await engine.queues.create_queue(BY, queue, QueueSettings())
     produce(stack, engine, queue, b"raw bytes", [("colour", b"red"), ("photo", b"\xff\xd8")])
     (got,) = await receive(engine, queue)
     assert got.message.body == b"raw bytes"
@@ -40,7 +45,7 @@ async def test_a_native_record_is_received_as_a_message_by_the_first_short_poll(
 
 
 async def test_a_native_record_wakes_a_long_poll(engine: Engine, queue: str, stack: Any) -> None:
-    await engine.create_queue(BY, queue, QueueSettings())
+    await engine.queues.create_queue(BY, queue, QueueSettings())
     waiter = asyncio.create_task(receive(engine, queue, wait_ms=5000))
     await all_wait(engine)
     began = time.perf_counter()
@@ -52,7 +57,7 @@ async def test_a_native_record_wakes_a_long_poll(engine: Engine, queue: str, sta
 async def owner_and_other(make_engine: MakeEngine) -> tuple[Engine, Engine]:
     """Two workers; the first owns the only unit of queue "q", which is empty."""
     owner, other = await make_engine(), await make_engine()
-    await owner.create_queue(BY, "q", QueueSettings(partitions=1))
+    await owner.queues.create_queue(BY, "q", QueueSettings(partitions=1))
     await send(owner, "q", "first")
     await ack(owner, "q", await receive(owner, "q"))
 
@@ -63,7 +68,9 @@ async def owner_and_other(make_engine: MakeEngine) -> tuple[Engine, Engine]:
     return owner, other
 
 
-async def test_a_native_record_wakes_a_long_poll_at_a_worker_that_is_not_the_owner(make_engine: MakeEngine, stack: Any) -> None:
+async def test_a_native_record_wakes_a_long_poll_at_a_worker_that_is_not_the_owner(
+    make_engine: MakeEngine, stack: Any
+) -> None:
     owner, other = await owner_and_other(make_engine)
     waiter = asyncio.create_task(receive(other, "q", wait_ms=8000))
     await asyncio.sleep(3)  # the owner has no traffic of its own, but is not idle for so long that it gives the unit up
@@ -92,14 +99,14 @@ async def test_a_short_poll_waits_for_what_another_worker_is_to_load(make_engine
 async def test_what_senders_load_is_not_read_from_kafka_again_and_native_records_come_in_between(
     engine: Engine, queue: str, stack: Any
 ) -> None:
-    await engine.create_queue(BY, queue, QueueSettings())
+    await engine.queues.create_queue(BY, queue, QueueSettings())
     got: list[bytes] = []
     over = asyncio.Event()
 
     async def sends() -> int:
         sent = 0
         while not over.is_set():
-            await engine.send(BY, queue, [SendEntry(b"sent")] * 5)
+            await engine.messages.send(BY, queue, [SendEntry(b"sent")] * 5)
             sent += 5
         return sent
 
@@ -128,8 +135,10 @@ async def test_what_senders_load_is_not_read_from_kafka_again_and_native_records
     assert len(got) == sum(task.result() for task in senders) + 1
 
 
-async def test_odd_native_records_are_messages_and_unreadable_ones_are_skipped(engine: Engine, queue: str, stack: Any) -> None:
-    await engine.create_queue(BY, queue, QueueSettings(partitions=1))
+async def test_odd_native_records_are_messages_and_unreadable_ones_are_skipped(
+    engine: Engine, queue: str, stack: Any
+) -> None:
+    await engine.queues.create_queue(BY, queue, QueueSettings(partitions=1))
     unreadable = engine.counts().get("undecodable_records_total", 0)
     odd = [b"", None, b"\x00", b"\x00\x00\x00\xff\xffother id", bytes(range(256))]
     for value in odd:
@@ -143,11 +152,11 @@ async def test_odd_native_records_are_messages_and_unreadable_ones_are_skipped(e
         await ack(engine, queue, got)
     assert sorted(bodies) == sorted([value or b"" for value in odd] + [b"after"])
     assert engine.counts()["undecodable_records_total"] > unreadable
-    assert (await engine.get_queue(BY, queue)).tags[0].backlog == 0
+    assert (await engine.queues.get_queue(BY, queue)).tags[0].backlog == 0
 
 
 async def test_a_native_consumer_reads_what_http_clients_sent(engine: Engine, queue: str, stack: Any) -> None:
-    await engine.create_queue(BY, queue, QueueSettings(partitions=1))
+    await engine.queues.create_queue(BY, queue, QueueSettings(partitions=1))
     await send(engine, queue, "first", "second")
     consumer = Consumer({"bootstrap.servers": stack.bootstrap, "group.id": "native", "auto.offset.reset": "earliest"})
     consumer.assign([TopicPartition(f"{engine.settings.topic_prefix}.q.{queue}", 0, 0)])
@@ -161,7 +170,7 @@ async def test_a_native_consumer_reads_what_http_clients_sent(engine: Engine, qu
 
 
 async def test_the_lag_of_a_tags_group_falls_as_it_acks(engine: Engine, queue: str, stack: Any) -> None:
-    await engine.create_queue(BY, queue, QueueSettings(partitions=1))
+    await engine.queues.create_queue(BY, queue, QueueSettings(partitions=1))
     await send(engine, queue, *map(str, range(10)))
     got = await receive(engine, queue, max=10)
     await ack(engine, queue, sorted(got, key=lambda d: d.offset)[:7])
@@ -177,7 +186,7 @@ async def test_the_lag_of_a_tags_group_falls_as_it_acks(engine: Engine, queue: s
 
 async def test_a_torn_batch_is_never_shown_and_a_late_whole_one_is(make_engine: MakeEngine, stack: Any) -> None:
     engine = await make_engine()
-    await engine.create_queue(BY, "q", QueueSettings(partitions=1))
+    await engine.queues.create_queue(BY, "q", QueueSettings(partitions=1))
     await send(engine, "q", "before")
 
     def part(batch: str, index: int, size: int) -> bytes:
@@ -190,12 +199,12 @@ async def test_a_torn_batch_is_never_shown_and_a_late_whole_one_is(make_engine: 
     assert sorted(await drain(engine, "q", expect=2)) == ["before", "between"]
     produce(stack, engine, "q", part("whole", 1, 2))
     assert sorted(await drain(engine, "q", expect=2, patience_ms=1000)) == ["whole0", "whole1"]
-    assert (await engine.get_queue(BY, "q")).tags[0].stored > 0, "the cursor waits at the unfinished batch"
+    assert (await engine.queues.get_queue(BY, "q")).tags[0].stored > 0, "the cursor waits at the unfinished batch"
 
 
 async def test_a_window_that_stopped_inside_a_batch_shows_the_rest_later(make_engine: MakeEngine) -> None:
     engine = await make_engine(window_messages=16, window_bytes=65_536, kept_bytes=0)
-    await engine.create_queue(BY, "q", QueueSettings(partitions=1))
+    await engine.queues.create_queue(BY, "q", QueueSettings(partitions=1))
     for start in range(0, 300, 60):
-        await engine.send(BY, "q", [SendEntry(b"%d" % n) for n in range(start, start + 60)])
+        await engine.messages.send(BY, "q", [SendEntry(b"%d" % n) for n in range(start, start + 60)])
     assert sorted(map(int, await drain(engine, "q", expect=300))) == list(range(300))

@@ -21,10 +21,10 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 )
 
 from engine.engine import Engine
-from engine.log.client.local_rights import set_password
-from engine.shapes import QueueSettings
+from schemas.records.settings import QueueSettings
 from tests.integration.conftest import MakeEngine
 from tests.integration.drive import BY, ack, eventually, receive, send
+from tests.own_kafka import set_password
 from tests.services import Services
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "secure.md"
@@ -49,7 +49,15 @@ def documented(prefix: str, suffix: str) -> list[AclBinding]:
             kind = ResourceType.TOPIC if given.topic else ResourceType.GROUP
             pattern = ResourcePatternType[given.resource_pattern_type.upper()]
             found += [
-                AclBinding(kind, name, pattern, given.allow_principal + suffix, "*", AclOperation[one.upper()], AclPermissionType.ALLOW)
+                AclBinding(
+                    kind,
+                    name,
+                    pattern,
+                    given.allow_principal + suffix,
+                    "*",
+                    AclOperation[one.upper()],
+                    AclPermissionType.ALLOW,
+                )
                 for one in given.operation
             ]
     return found
@@ -73,7 +81,9 @@ async def own(make_engine: MakeEngine, stack: Services, tmp_path: Path) -> tuple
         "org.apache.kafka.common.security.scram.ScramLoginModule required \\\n"
         f'  username="leaseway-{prefix}" \\\n  password="{PASSWORD}";\n'
     )
-    engine = await make_engine(topic_prefix=prefix, kafka_config=str(file), kafka_bootstrap=f"127.0.0.1:{stack.service_port}")
+    engine = await make_engine(
+        topic_prefix=prefix, kafka_config=str(file), kafka_bootstrap=f"127.0.0.1:{stack.service_port}"
+    )
     return engine, f"-{prefix}"
 
 
@@ -95,32 +105,40 @@ def told(stack: Services, user: str, topic: str) -> str:
     return heard[0]
 
 
-async def test_the_rights_of_the_page_are_enough_for_all_that_the_service_does(own: tuple[Engine, str], stack: Services) -> None:
+async def test_the_rights_of_the_page_are_enough_for_all_that_the_service_does(
+    own: tuple[Engine, str], stack: Services
+) -> None:
     engine, _ = own
     assert await engine.ready() == {"kafka": "ok", "redis": "ok"}
-    await engine.create_queue(BY, "q", QueueSettings(partitions=2))
-    await engine.set_queue(BY, "q", QueueSettings(retention_ms=3_600_000))
-    await engine.create_key(BY, "k", "alice", "member")
-    await engine.create_tag(BY, "q", "t", 0, None, {})
+    await engine.queues.create_queue(BY, "q", QueueSettings(partitions=2))
+    await engine.queues.set_queue(BY, "q", QueueSettings(retention_ms=3_600_000))
+    await engine.callers.create_key(BY, "k", "alice", "member")
+    await engine.queues.create_tag(BY, "q", "t", 0, None, {})
     await send(engine, "q", "a", "b")
     await ack(engine, "q", await receive(engine, "q", wait_ms=5_000))
     await send(engine, "q", "far", delay_ms=3_600_000)
     await engine.parts.base.snapshots.run_once()
     await engine.parts.administration.alarm_monitor.run_once()
-    await engine.purge(BY, "q")
-    await engine.delete_queue(BY, "q")
+    await engine.queues.purge(BY, "q")
+    await engine.queues.delete_queue(BY, "q")
 
     async def gone() -> bool:
         return await engine.log.partition_count(f"{engine.settings.topic_prefix}.q.q") is None
 
     await eventually(gone)
-    assert engine.alarms() == []
+    assert engine.alerts.alarms() == []
 
 
 async def test_others_get_what_the_page_says(own: tuple[Engine, str], stack: Services) -> None:
     engine, suffix = own
     prefix = engine.settings.topic_prefix
-    await engine.create_queue(BY, "q", QueueSettings())
+    await engine.queues.create_queue(BY, "q", QueueSettings())
     assert told(stack, f"tools{suffix}", f"{prefix}.q.q") == ""
-    for user, topic in (("tools", "control"), ("tools", "journal"), ("tools", "snapshot"), ("reports", "control"), ("reports", "q.q")):
+    for user, topic in (
+        ("tools", "control"),
+        ("tools", "journal"),
+        ("tools", "snapshot"),
+        ("reports", "control"),
+        ("reports", "q.q"),
+    ):
         assert told(stack, f"{user}{suffix}", f"{prefix}.{topic}") == "TOPIC_AUTHORIZATION_FAILED"

@@ -15,15 +15,13 @@ from engine.engine import Engine
 from engine.errors import NotAllowedOnQueue
 from engine.loading import loader
 from engine.log import TopicSpec
-from engine.rules import limits
-from engine.rules.limits import DAY_MS
-from engine.runtime.failpoints import FailpointReached, arm, disarm
-from engine.send import sender
 from engine.settings import Settings
-from engine.shapes import Delivery, QueueSettings, SendEntry
-from engine.window import topic_retention
-from facade.stack.processes.settings import BROKER_PROPERTIES
+from engine.shapes import Delivery, SendEntry
+from engine.window import delays, topic_retention
+from facade.programs.stack.processes.settings import BROKER_PROPERTIES
+from runtime.failpoints import FailpointReached, arm, disarm
 from schemas.records import Message
+from schemas.records.settings import DAY_MS, TABLE, QueueSettings
 from schemas.topics import queue_topic
 from schemas.wire import encode
 from tests.clock import ScriptClock
@@ -48,32 +46,34 @@ def topic(engine: Engine, queue: str) -> str:
 
 
 async def test_a_topic_keeps_what_its_settings_need(engine: Engine, queue: str) -> None:
-    await engine.create_queue(BY, queue, QueueSettings(partitions=1))
+    await engine.queues.create_queue(BY, queue, QueueSettings(partitions=1))
     assert await kept_ms(engine, queue) == 4 * DAY_MS + HOUR_MS + MARGIN_MS
-    await engine.set_queue(BY, queue, QueueSettings(retention_ms=DAY_MS))
+    await engine.queues.set_queue(BY, queue, QueueSettings(retention_ms=DAY_MS))
     assert await kept_ms(engine, queue) == DAY_MS + HOUR_MS + MARGIN_MS
-    await engine.set_queue(BY, queue, QueueSettings(delay_ms=2 * DAY_MS))
+    await engine.queues.set_queue(BY, queue, QueueSettings(delay_ms=2 * DAY_MS))
     assert await kept_ms(engine, queue) == DAY_MS + 2 * DAY_MS + MARGIN_MS
     # Messages of before are still delayed.
-    await engine.set_queue(BY, queue, QueueSettings(delay_ms=0))
+    await engine.queues.set_queue(BY, queue, QueueSettings(delay_ms=0))
     assert await kept_ms(engine, queue) == DAY_MS + 2 * DAY_MS + MARGIN_MS
-    await engine.set_queue(BY, queue, QueueSettings(retention_ms=4 * DAY_MS))
+    await engine.queues.set_queue(BY, queue, QueueSettings(retention_ms=4 * DAY_MS))
     assert await kept_ms(engine, queue) == 4 * DAY_MS + 2 * DAY_MS + MARGIN_MS
 
 
 async def test_a_change_that_does_not_count_takes_nothing_from_the_topic(engine: Engine, queue: str) -> None:
-    await engine.create_queue(BY, queue, QueueSettings(partitions=1))
+    await engine.queues.create_queue(BY, queue, QueueSettings(partitions=1))
     arm("change.before_write=raise*1")
     with pytest.raises(FailpointReached):
-        await engine.set_queue(BY, queue, QueueSettings(retention_ms=DAY_MS))
+        await engine.queues.set_queue(BY, queue, QueueSettings(retention_ms=DAY_MS))
     disarm()
-    assert (await engine.get_queue(BY, queue)).retention_ms == 4 * DAY_MS
+    assert (await engine.queues.get_queue(BY, queue)).retention_ms == 4 * DAY_MS
     assert await kept_ms(engine, queue) == 4 * DAY_MS + HOUR_MS + MARGIN_MS
 
 
-async def test_a_longer_delay_is_kept_for_before_it_is_stored(make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_longer_delay_is_kept_for_before_it_is_stored(
+    make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     engine, other = await make_engine(), await make_engine()
-    await engine.create_queue(BY, "q", QueueSettings(partitions=1))
+    await engine.queues.create_queue(BY, "q", QueueSettings(partitions=1))
     log, append, told = engine.log, engine.log.append_many, 0
     seen: list[int] = []
     tell = log.set_topic_config
@@ -100,14 +100,14 @@ async def test_a_longer_delay_is_kept_for_before_it_is_stored(make_engine: MakeE
     assert set(seen[1:]) == {needed} and told == 1
     # Another worker, whose memory is older, takes nothing from that.
     await send(other, "q", "soon", delay_ms=DAY_MS)
-    await other.set_queue(BY, "q", QueueSettings(retention_ms=DAY_MS))
+    await other.queues.set_queue(BY, "q", QueueSettings(retention_ms=DAY_MS))
     assert await kept_ms(engine, "q") == DAY_MS + 256 * HOUR_MS + MARGIN_MS
     await send(other, "q", "last", delay_ms=30 * DAY_MS)
     assert await kept_ms(engine, "q") == DAY_MS + 30 * DAY_MS + MARGIN_MS
 
 
 async def test_a_native_producers_delay_is_kept_for_when_it_is_loaded(engine: Engine, queue: str) -> None:
-    await engine.create_queue(BY, queue, QueueSettings(partitions=1))
+    await engine.queues.create_queue(BY, queue, QueueSettings(partitions=1))
     record = Message(b"native", {}, delay_ms=9 * DAY_MS, sender="producer")
     await engine.log.append(topic(engine, queue), 0, encode(record))
     await receive(engine, queue)
@@ -121,16 +121,20 @@ async def test_a_native_producers_delay_is_kept_for_when_it_is_loaded(engine: En
 async def test_a_topic_that_is_adopted_keeps_its_records_no_shorter(engine: Engine, queue: str) -> None:
     await engine.log.create_topics([TopicSpec(topic(engine, queue), 1, 1, {"retention.ms": str(40 * DAY_MS)})])
     await engine.log.append(topic(engine, queue), 0, b"native")
-    await engine.create_queue(BY, queue, QueueSettings(partitions=1))
+    await engine.queues.create_queue(BY, queue, QueueSettings(partitions=1))
     assert await kept_ms(engine, queue) == 40 * DAY_MS
 
 
 @pytest.fixture(scope="module")
 def quick_broker(programs: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
     """A broker that looks for what is too old twice a second."""
-    quick = {"log.retention.check.interval.ms": "500", "log.initial.task.delay.ms": "500", "log.segment.delete.delay.ms": "100"}
+    quick = {
+        "log.retention.check.interval.ms": "500",
+        "log.initial.task.delay.ms": "500",
+        "log.segment.delete.delay.ms": "100",
+    }
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("facade.stack.broker.BROKER_PROPERTIES", {**BROKER_PROPERTIES, **quick})
+        patch.setattr("facade.programs.stack.broker.BROKER_PROPERTIES", {**BROKER_PROPERTIES, **quick})
         with running_services(tmp_path_factory.mktemp("quick")) as services:
             yield services
 
@@ -138,8 +142,8 @@ def quick_broker(programs: None, tmp_path_factory: pytest.TempPathFactory) -> It
 @pytest.fixture
 def short_times(monkeypatch: pytest.MonkeyPatch) -> None:
     """A queue keeps a second for each hour."""
-    monkeypatch.setitem(limits.RANGES, "retention_ms", (1000, DAY_MS))
-    for module in (topic_retention, sender, loader):
+    monkeypatch.setitem(TABLE, "retention_ms", msgspec.structs.replace(TABLE["retention_ms"], low=1000))
+    for module in (topic_retention, delays, loader):
         monkeypatch.setattr(module, "LEAST_DELAY_MS", 1000)
     monkeypatch.setattr(topic_retention, "MARGIN_MS", 1000)
 
@@ -151,9 +155,11 @@ async def test_a_message_delayed_beyond_the_retention_survives_what_kafka_delete
     quick_broker: Services, raised: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bootstrap, redis_url = quick_broker.bootstrap, quick_broker.redis_url
-    engine = Engine(Settings(kafka_bootstrap=bootstrap, redis_url=redis_url, kept_bytes=0, topic_prefix=f"keep-{raised}".lower()))
+    engine = Engine(
+        Settings(kafka_bootstrap=bootstrap, redis_url=redis_url, kept_bytes=0, topic_prefix=f"keep-{raised}".lower())
+    )
     # Of what is due in more than a second, the window keeps no body: it is Kafka's alone.
-    engine.store._window = msgspec.structs.replace(engine.store._window, near_ms=1000)
+    engine.store.units.window = msgspec.structs.replace(engine.store.units.window, near_ms=1000)
     await engine.start()
     try:
         if not raised:
@@ -162,10 +168,10 @@ async def test_a_message_delayed_beyond_the_retention_survives_what_kafka_delete
                 return None
 
             monkeypatch.setattr(engine.parts.units.topic_retention, "keep", nothing)
-        await engine.create_queue(BY, "q", QueueSettings(partitions=1, retention_ms=3000))
+        await engine.queues.create_queue(BY, "q", QueueSettings(partitions=1, retention_ms=3000))
         assert await kept_ms(engine, "q") == 5000
         await send(engine, "q", "never received in time")
-        await engine.send(BY, "q", [SendEntry(b"late", delay_ms=14_000)])
+        await engine.messages.send(BY, "q", [SendEntry(b"late", delay_ms=14_000)])
         assert await kept_ms(engine, "q") == (3000 + 16_000 + 1000 if raised else 5000)
         await asyncio.sleep(13)  # the clock of Kafka, which deletes what is five seconds old
         low = (await engine.log.start_offsets([(topic(engine, "q"), 0)]))[topic(engine, "q"), 0]
@@ -178,7 +184,9 @@ async def test_a_message_delayed_beyond_the_retention_survives_what_kafka_delete
 
 def keeper(services: Services, prefix: str) -> Engine:
     """A worker that keeps no bodies itself."""
-    return Engine(Settings(kafka_bootstrap=services.bootstrap, redis_url=services.redis_url, kept_bytes=0, topic_prefix=prefix))
+    return Engine(
+        Settings(kafka_bootstrap=services.bootstrap, redis_url=services.redis_url, kept_bytes=0, topic_prefix=prefix)
+    )
 
 
 @pytest.mark.long
@@ -194,10 +202,12 @@ async def test_what_some_tag_has_not_acked_outlives_retention_if_the_queue_says_
 
         async def put(body: str) -> None:
             own = SendEntry(body.encode(), group="g" if fifo else None, dedup_id=body if fifo else None)
-            await engine.send(BY, "q", [own])
+            await engine.messages.send(BY, "q", [own])
 
-        await engine.create_queue(BY, "q", QueueSettings(partitions=1, retention_ms=3000, fifo=fifo or None, keep_unacked=True))
-        await engine.create_tag(BY, "q", "slow", -1, None, {})
+        await engine.queues.create_queue(
+            BY, "q", QueueSettings(partitions=1, retention_ms=3000, fifo=fifo or None, keep_unacked=True)
+        )
+        await engine.queues.create_tag(BY, "q", "slow", -1, None, {})
         assert await kept_ms(engine, "q") == -1
         await put("a")
         await put("b")
@@ -214,7 +224,7 @@ async def test_what_some_tag_has_not_acked_outlives_retention_if_the_queue_says_
 
         monitor = engine.parts.administration.alarm_monitor
         await monitor.run_once()
-        assert [(alarm.kind, alarm.number) for alarm in engine.alarms()] == [("unacked_kept", 2)]
+        assert [(alarm.kind, alarm.number) for alarm in engine.alerts.alarms()] == [("unacked_kept", 2)]
         part = (topic(engine, "q"), 0)
         assert (await engine.log.start_offsets([part]))[part] == 0
         await ack(engine, "q", await receive(engine, "q", max=1, wait_ms=2000, tag="slow"))
@@ -223,7 +233,7 @@ async def test_what_some_tag_has_not_acked_outlives_retention_if_the_queue_says_
         assert await drain(engine, "q", "slow", expect=1) == ["b"]
         await put("new")
         await monitor.run_once()
-        assert engine.alarms() == []
+        assert engine.alerts.alarms() == []
         assert (await engine.log.start_offsets([part]))[part] == 2
         assert await drain(engine, "q", expect=1) == ["new"] == await drain(engine, "q", "slow", expect=1)
     finally:
@@ -235,8 +245,8 @@ async def test_a_batch_of_which_some_are_acked_is_kept_whole(quick_broker: Servi
     engine = keeper(quick_broker, "keep-batch")
     await engine.start()
     try:
-        await engine.create_queue(BY, "q", QueueSettings(partitions=1, retention_ms=1000, keep_unacked=True))
-        await engine.send(BY, "q", [SendEntry(body) for body in (b"a", b"b", b"c")])
+        await engine.queues.create_queue(BY, "q", QueueSettings(partitions=1, retention_ms=1000, keep_unacked=True))
+        await engine.messages.send(BY, "q", [SendEntry(body) for body in (b"a", b"b", b"c")])
         await ack(engine, "q", await receive(engine, "q", max=1, wait_ms=2000))
         await asyncio.sleep(4)
         await engine.parts.administration.alarm_monitor.run_once()
@@ -253,12 +263,17 @@ async def test_a_batch_of_which_some_are_acked_is_kept_whole(quick_broker: Servi
 @pytest.mark.long
 @pytest.mark.usefixtures("short_times")
 @pytest.mark.parametrize("lost", [False, True], ids=["", "and Redis loses everything"])
-async def test_what_is_deferred_below_the_floor_is_not_cut(quick_broker: Services, clock: ScriptClock, lost: bool) -> None:
+async def test_what_is_deferred_below_the_floor_is_not_cut(
+    quick_broker: Services, clock: ScriptClock, lost: bool
+) -> None:
     engine = keeper(quick_broker, f"keep-far-{lost}".lower())
     await engine.start()
     try:
-        monitor, q = engine.parts.administration.alarm_monitor, QueueSettings(partitions=1, retention_ms=1000, keep_unacked=True)
-        await engine.create_queue(BY, "q", q)
+        monitor, q = (
+            engine.parts.administration.alarm_monitor,
+            QueueSettings(partitions=1, retention_ms=1000, keep_unacked=True),
+        )
+        await engine.queues.create_queue(BY, "q", q)
         part = (topic(engine, "q"), 0)
 
         async def cut() -> int:
@@ -277,7 +292,7 @@ async def test_what_is_deferred_below_the_floor_is_not_cut(quick_broker: Service
         await filed(engine)
         await asyncio.sleep(5)  # beyond what other queues would keep by the clock of Kafka
         unit = engine.catalog.queues["q"].units[0]
-        assert [tag.floor for tag in await engine.store.info(unit, engine.catalog.generation, [0])] == [3]
+        assert [tag.floor for tag in await engine.store.upkeep.info(unit, engine.catalog.generation, [0])] == [3]
         assert await cut() == 0
         await lose()
         clock.set(late.sent_at_ms + HOUR_MS)
@@ -286,7 +301,7 @@ async def test_what_is_deferred_below_the_floor_is_not_cut(quick_broker: Service
         # It is open now, and the floor is beyond it.
         assert await cut() == 0
         await ack(engine, "q", [got])
-        await engine.reschedule(BY, "q", moved.id, moved.sent_at_ms + 3 * HOUR_MS)
+        await engine.messages.reschedule(BY, "q", moved.id, moved.sent_at_ms + 3 * HOUR_MS)
         await lose()
         assert (await cut()) <= 1
         clock.set(late.sent_at_ms + 3 * HOUR_MS)
@@ -311,19 +326,19 @@ async def until_received(engine: Engine) -> list[Delivery]:
 async def test_a_message_that_is_delayed_again_does_not_end_that_records_are_kept_for_ever(
     engine: Engine, queue: str, clock: ScriptClock
 ) -> None:
-    await engine.create_queue(BY, queue, QueueSettings(partitions=1, keep_unacked=True))
+    await engine.queues.create_queue(BY, queue, QueueSettings(partitions=1, keep_unacked=True))
     (sent,) = await send(engine, queue, "late", delay_ms=20 * DAY_MS)
     clock.pass_s(15 * 86_400)
     clock.pass_at_kafka_s(15 * 86_400)
-    await engine.reschedule(BY, queue, sent.id, sent.sent_at_ms + 44 * DAY_MS)
+    await engine.messages.reschedule(BY, queue, sent.id, sent.sent_at_ms + 44 * DAY_MS)
     assert await kept_ms(engine, queue) == -1
 
 
 async def test_whether_retention_ends_what_is_open_is_said_once(engine: Engine, queue: str) -> None:
-    await engine.create_queue(BY, queue, QueueSettings(partitions=1, keep_unacked=True))
+    await engine.queues.create_queue(BY, queue, QueueSettings(partitions=1, keep_unacked=True))
     with pytest.raises(NotAllowedOnQueue, match="keep_unacked"):
-        await engine.set_queue(BY, queue, QueueSettings(keep_unacked=False))
-    await engine.set_queue(BY, queue, QueueSettings(retention_ms=DAY_MS, delay_ms=DAY_MS))
+        await engine.queues.set_queue(BY, queue, QueueSettings(keep_unacked=False))
+    await engine.queues.set_queue(BY, queue, QueueSettings(retention_ms=DAY_MS, delay_ms=DAY_MS))
     await send(engine, queue, "later", delay_ms=10 * DAY_MS)
     assert await kept_ms(engine, queue) == -1
-    assert (await engine.get_queue(BY, queue)).keep_unacked
+    assert (await engine.queues.get_queue(BY, queue)).keep_unacked

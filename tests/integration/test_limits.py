@@ -14,8 +14,8 @@ from confluent_kafka.admin import AdminClient
 from engine.engine import Engine
 from engine.errors import LogUnavailable, QuotaExceeded
 from engine.log import TopicSpec
-from engine.runtime.failpoints import FailpointReached, arm, disarm
-from engine.shapes import QueueSettings
+from runtime.failpoints import FailpointReached, arm, disarm
+from schemas.records.settings import QueueSettings
 from tests.integration.conftest import MakeEngine
 from tests.integration.drive import BY, drain, eventually, send
 from tests.integration.served import served
@@ -33,28 +33,35 @@ async def topics(engine: Engine) -> set[str]:
 
 async def test_a_service_has_so_many_queues_and_partitions(make_engine: MakeEngine) -> None:
     engine = await make_engine(max_queues=3, max_partitions=8)
-    await engine.create_queue(BY, "a", QueueSettings(partitions=4))
+    await engine.queues.create_queue(BY, "a", QueueSettings(partitions=4))
     with pytest.raises(QuotaExceeded, match="may have 8 partitions") as caught:
-        await engine.create_queue(BY, "b", QueueSettings(partitions=5))
+        await engine.queues.create_queue(BY, "b", QueueSettings(partitions=5))
     assert (caught.value.field, caught.value.limit, caught.value.given) == ("partitions", 8, 9)
-    await engine.create_queue(BY, "b", QueueSettings(partitions=1))
-    await engine.copy_queue(BY, "b", "c")
-    for make in (engine.create_queue(BY, "d", QueueSettings(partitions=1)), engine.copy_queue(BY, "b", "d")):
+    await engine.queues.create_queue(BY, "b", QueueSettings(partitions=1))
+    await engine.queues.copy_queue(BY, "b", "c")
+    for make in (
+        engine.queues.create_queue(BY, "d", QueueSettings(partitions=1)),
+        engine.queues.copy_queue(BY, "b", "d"),
+    ):
         with pytest.raises(QuotaExceeded, match="may have 3 queues"):
             await make
-    assert await engine.create_queue(BY, "a", QueueSettings()) == (await engine.get_queue(BY, "a"), False)
+    assert await engine.queues.create_queue(BY, "a", QueueSettings()) == (await engine.queues.get_queue(BY, "a"), False)
     assert (engine.counts()["queues"], engine.counts()["partitions"]) == (3, 6)
-    await engine.delete_queue(BY, "a")
-    await engine.create_queue(BY, "d", QueueSettings(partitions=1))
+    await engine.queues.delete_queue(BY, "a")
+    await engine.queues.create_queue(BY, "d", QueueSettings(partitions=1))
     assert await topics(engine) == {"b", "c", "d"}
 
 
 async def test_clients_hear_it_in_the_words_of_their_dialect(make_engine: MakeEngine) -> None:
     engine = await make_engine(max_queues=1)
-    await engine.create_queue(BY, "a", QueueSettings())
+    await engine.queues.create_queue(BY, "a", QueueSettings())
     async with served(engine) as port, httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=20) as client:
         native = await client.post("/v1/queues", json={"name": "b"})
-        assert (native.status_code, native.json()["code"], native.headers["retry-after"]) == (429, "quota_exceeded", "1")
+        assert (native.status_code, native.json()["code"], native.headers["retry-after"]) == (
+            429,
+            "quota_exceeded",
+            "1",
+        )
         target = {"x-amz-target": "AmazonSQS.CreateQueue", "content-type": "application/x-amz-json-1.0"}
         sqs = await client.post("/", content=json.dumps({"QueueName": "b"}), headers=target)
         assert (sqs.status_code, sqs.headers["retry-after"]) == (403, "1")
@@ -67,15 +74,20 @@ async def test_clients_hear_it_in_the_words_of_their_dialect(make_engine: MakeEn
 
 async def test_a_principal_has_so_many_receives_that_wait(make_engine: MakeEngine) -> None:
     engine = await make_engine(**STRICT, max_waits=3)
-    await engine.create_queue(BY, "q", QueueSettings())
+    await engine.queues.create_queue(BY, "q", QueueSettings())
     proofs = {}
     for name in ("one", "other"):
-        _, secret = await engine.create_key(BY, name, name, "admin")
+        _, secret = await engine.callers.create_key(BY, name, name, "admin")
         proofs[name] = {"authorization": "Basic " + b64encode(f"{name}:{secret}".encode()).decode()}
-    async with served(engine, **STRICT) as port, httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=20) as client:
+    async with (
+        served(engine, **STRICT) as port,
+        httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=20) as client,
+    ):
 
         def poll(name: str, seconds: int) -> asyncio.Task[httpx.Response]:
-            return asyncio.create_task(client.post("/v1/queues/q/receive", json={"wait_seconds": seconds}, headers=proofs[name]))
+            return asyncio.create_task(
+                client.post("/v1/queues/q/receive", json={"wait_seconds": seconds}, headers=proofs[name])
+            )
 
         async def waiting(number: int) -> bool:
             return engine.counts()["long_polls_waiting"] == number
@@ -84,7 +96,11 @@ async def test_a_principal_has_so_many_receives_that_wait(make_engine: MakeEngin
         await eventually(lambda: waiting(3))
         assert engine.counts()["long_polls_waiting_of_one"] == 3
         refused = await poll("one", 3)
-        assert (refused.status_code, refused.json()["code"], refused.headers["retry-after"]) == (429, "quota_exceeded", "1")
+        assert (refused.status_code, refused.json()["code"], refused.headers["retry-after"]) == (
+            429,
+            "quota_exceeded",
+            "1",
+        )
         assert refused.json()["limit"] == 3
         assert (await poll("one", 0)).status_code == 200
         others = poll("other", 1)
@@ -100,23 +116,25 @@ async def test_a_creation_that_fails_leaves_no_topic(own_engine: Engine, point: 
     arm(f"{point}=raise*1")
     try:
         with pytest.raises(FailpointReached):
-            await engine.create_queue(BY, "q", QueueSettings())
+            await engine.queues.create_queue(BY, "q", QueueSettings())
     finally:
         disarm()
     assert await topics(engine) == ({"q"} if point == "create.topic_made" else set())
-    assert engine.catalog.names == [] and engine.deleted_at_ms(BY, "q") is None
-    await engine.parts.administration.queues.finish_deletions()
+    assert engine.catalog.names == [] and engine.queues.deleted_at_ms(BY, "q") is None
+    await engine.parts.administration.queues.deletions.finish_deletions()
 
     async def gone() -> bool:
         return await topics(engine) == set()
 
     await eventually(gone)
-    assert engine.catalog.unfinished == {} and engine.deleted_at_ms(BY, "q") is None
-    await engine.create_queue(BY, "q", QueueSettings())
+    assert engine.catalog.unfinished == {} and engine.queues.deleted_at_ms(BY, "q") is None
+    await engine.queues.create_queue(BY, "q", QueueSettings())
     assert await topics(engine) == {"q"}
 
 
-async def test_a_creation_that_kafka_did_not_answer_leaves_no_topic(own_engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_creation_that_kafka_did_not_answer_leaves_no_topic(
+    own_engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Kafka has made the topic, and nobody heard of it."""
     engine = own_engine
     create = engine.log.create_topics
@@ -127,10 +145,10 @@ async def test_a_creation_that_kafka_did_not_answer_leaves_no_topic(own_engine: 
 
     monkeypatch.setattr(engine.log, "create_topics", unheard)
     with pytest.raises(LogUnavailable):
-        await engine.create_queue(BY, "q", QueueSettings())
+        await engine.queues.create_queue(BY, "q", QueueSettings())
     monkeypatch.undo()
     assert await topics(engine) == {"q"}
-    await engine.parts.administration.queues.finish_deletions()
+    await engine.parts.administration.queues.deletions.finish_deletions()
 
     async def gone() -> bool:
         return await topics(engine) == set()
@@ -149,16 +167,16 @@ async def test_records_of_a_native_producer_survive_a_creation_that_fails(own_en
         arm(f"{point}=raise*1")
         try:
             with pytest.raises(FailpointReached):
-                await engine.create_queue(BY, name, QueueSettings())
+                await engine.queues.create_queue(BY, name, QueueSettings())
         finally:
             disarm()
     await engine.log.create_topics([TopicSpec(f"{prefix}new", 4, 1, {})])
     await engine.log.append(f"{prefix}new", 0, b"second")
-    await engine.parts.administration.queues.finish_deletions()
+    await engine.parts.administration.queues.deletions.finish_deletions()
     assert engine.catalog.unfinished == {}
     assert await topics(engine) == {"old", "new"}
     for name, body in (("old", "first"), ("new", "second")):
-        await engine.create_queue(BY, name, QueueSettings())
+        await engine.queues.create_queue(BY, name, QueueSettings())
         assert await drain(engine, name, expect=1) == [body]
 
 
@@ -167,12 +185,12 @@ async def test_a_deletion_takes_the_topic_of_a_queue_also_when_its_id_was_never_
     to get what was in it.
     """
     engine = own_engine
-    await engine.create_queue(BY, "q", QueueSettings(partitions=1))
-    queues = engine.parts.administration.queues
+    await engine.queues.create_queue(BY, "q", QueueSettings(partitions=1))
+    records = engine.parts.administration.queues.records
     async with engine.catalog.change("q") as change:
-        await queues.write(msgspec.structs.replace(queues.known("q").record, topic_id=""), change)
+        await records.write(msgspec.structs.replace(records.known("q").record, topic_id=""), change)
     await send(engine, "q", "of the old owner")
-    await engine.delete_queue(BY, "q")
+    await engine.queues.delete_queue(BY, "q")
     assert await topics(engine) == set()
-    await engine.create_queue(BY, "q", QueueSettings(partitions=1))
+    await engine.queues.create_queue(BY, "q", QueueSettings(partitions=1))
     assert await drain(engine, "q", patience_ms=300) == []

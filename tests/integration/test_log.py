@@ -228,7 +228,9 @@ def client_wakes() -> int:
     for task in Path("/proc/self/task").iterdir():
         with contextlib.suppress(OSError):
             if (task / "comm").read_text().startswith("rdk:broker"):
-                wakes += int(re.findall(r"^voluntary_ctxt_switches:\s+(\d+)", (task / "status").read_text(), re.MULTILINE)[0])
+                wakes += int(
+                    re.findall(r"^voluntary_ctxt_switches:\s+(\d+)", (task / "status").read_text(), re.MULTILINE)[0]
+                )
     return wakes
 
 

@@ -16,7 +16,7 @@ import pytest
 
 from engine.errors import LogUnavailable
 from engine.log import Appended, Log, TopicSpec
-from facade.stack import broker
+from facade.programs.stack import broker
 from tests.services import Services, running_services
 
 pytestmark = pytest.mark.long
@@ -83,7 +83,9 @@ class Traffic:
                     self.fetched_at = time.monotonic()
 
 
-async def test_a_killed_broker_loses_nothing_acknowledged_and_is_used_again_within_2_s(log: Log, stack: Services) -> None:
+async def test_a_killed_broker_loses_nothing_acknowledged_and_is_used_again_within_2_s(
+    log: Log, stack: Services
+) -> None:
     topic = f"log-{secrets.token_hex(6)}"
     port = int(stack.bootstrap.rsplit(":", 1)[1])
     await log.create_topics([TopicSpec(topic, 1, 1, {})])
@@ -180,7 +182,9 @@ async def test_a_log_that_was_stopped_reads_what_was_answered_meanwhile(log: Log
     topic = f"log-{secrets.token_hex(6)}"
     await log.create_topics([TopicSpec(topic, 1, 1, {})])
     command = [sys.executable, "-c", APPENDS, stack.bootstrap, topic]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as child:
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as child:
         assert child.stdout is not None and child.stdin is not None
         try:
             assert child.stdout.readline() == "first\n"
@@ -224,7 +228,10 @@ def test_a_process_that_is_stopped_amid_requests_to_coordinators_does_not_abort(
     """An assertion of librdkafka ended it when its own time-out and the answer met at waking."""
     children = [
         subprocess.Popen(
-            [sys.executable, "-c", STOPPED_CHILD, stack.bootstrap], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            [sys.executable, "-c", STOPPED_CHILD, stack.bootstrap],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
         )
         for _ in range(4)
     ]

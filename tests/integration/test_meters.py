@@ -16,7 +16,8 @@ from engine.errors import InvalidValue, LogUnavailable, QueueNotFound, TagNotFou
 from engine.meters.history import History
 from engine.meters.shapes import DayStatistics, MetricQuery
 from engine.meters.statistics import day_of
-from engine.shapes import ExtendEntry, QueueSettings, SendEntry
+from engine.shapes import ExtendEntry, SendEntry
+from schemas.records.settings import QueueSettings
 from schemas.records.watching import MeterRecord
 from tests.integration.conftest import MakeEngine
 from tests.integration.drive import BY, ack, eventually, receive, send
@@ -29,29 +30,29 @@ def counted(day: DayStatistics) -> dict[tuple[str, str], tuple[int, int]]:
 
 
 async def today(engine: Engine, queue: str) -> DayStatistics:
-    return await engine.statistics(BY, queue, day_of(int(time.time() * 1000)))
+    return await engine.alerts.statistics(BY, queue, day_of(int(time.time() * 1000)))
 
 
 async def some_of_each(engine: Engine, queue: str, tag: str) -> None:
     """Requests of every operation; some fail, and one does nothing."""
     await send(engine, queue, "a", "b")
-    await engine.send(BY, queue, [SendEntry(b"c"), SendEntry(b"d"), SendEntry(b"e")])
+    await engine.messages.send(BY, queue, [SendEntry(b"c"), SendEntry(b"d"), SendEntry(b"e")])
     got = await receive(engine, queue, max=2)
     more = await receive(engine, queue, max=10, wait_ms=2_000)
     assert (len(got), len(more)) == (2, 3)
     await receive(engine, queue, wait_ms=50)
-    await engine.extend(BY, queue, [ExtendEntry(got[0].handle, 60_000)])
-    await engine.release(BY, queue, [got[1].handle], 60_000)
+    await engine.messages.extend(BY, queue, [ExtendEntry(got[0].handle, 60_000)])
+    await engine.messages.release(BY, queue, [got[1].handle], 60_000)
     await ack(engine, queue, [got[0], *more])
-    await engine.ack(BY, queue, [got[0].handle])
+    await engine.messages.ack(BY, queue, [got[0].handle])
     other = await receive(engine, queue, max=10, tag=tag)
     await ack(engine, queue, other)
     with pytest.raises(InvalidValue):
-        await engine.send(BY, queue, [SendEntry(b"x", delay_ms=-1)])
+        await engine.messages.send(BY, queue, [SendEntry(b"x", delay_ms=-1)])
     with pytest.raises(InvalidValue):
-        await engine.receive(BY, queue, None, 0, 0, None)
+        await engine.messages.receive(BY, queue, None, 0, 0, None)
     with pytest.raises(QueueNotFound):
-        await engine.send(BY, "nowhere", [SendEntry(b"x")])
+        await engine.messages.send(BY, "nowhere", [SendEntry(b"x")])
 
 
 EACH = {
@@ -72,8 +73,8 @@ EACH = {
 async def test_what_two_workers_have_answered_is_one_count(make_engine: MakeEngine, queue: str) -> None:
     engines = [await make_engine(meter_minute_s=1) for _ in range(2)]
     for name in (queue, f"{queue}-2"):
-        await engines[0].create_queue(BY, name, QueueSettings(partitions=1))
-        await engines[0].create_tag(BY, name, "other", 0, None, {})
+        await engines[0].queues.create_queue(BY, name, QueueSettings(partitions=1))
+        await engines[0].queues.create_tag(BY, name, "other", 0, None, {})
     await engines[1].catalog.sync()
     for engine in engines:
         await some_of_each(engine, queue, "other")
@@ -98,7 +99,7 @@ async def test_a_minute_that_kafka_does_not_take_is_written_later_and_once(
     make_engine: MakeEngine, queue: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine = await make_engine(meter_minute_s=1)
-    await engine.create_queue(BY, queue, QueueSettings(partitions=1))
+    await engine.queues.create_queue(BY, queue, QueueSettings(partitions=1))
     log, refused = engine.parts.base.log, list[str]()
     append = log.append
 
@@ -131,7 +132,7 @@ async def test_a_minute_that_kafka_does_not_take_is_written_later_and_once(
 
 async def test_a_worker_that_stops_writes_the_minute_that_runs(make_engine: MakeEngine, queue: str) -> None:
     first, second = await make_engine(), await make_engine()
-    await first.create_queue(BY, queue, QueueSettings(partitions=1))
+    await first.queues.create_queue(BY, queue, QueueSettings(partitions=1))
     await send(first, queue, "a")
     await first.stop()
     assert counted(await today(second, queue))["", "send_request"] == (1, 1)
@@ -139,19 +140,21 @@ async def test_a_worker_that_stops_writes_the_minute_that_runs(make_engine: Make
 
 async def test_the_last_minute_of_a_deleted_queue_is_written(make_engine: MakeEngine, queue: str) -> None:
     first, second = await make_engine(), await make_engine()
-    await first.create_queue(BY, queue, QueueSettings(partitions=1))
-    await first.create_tag(BY, queue, "other", 0, None, {})
+    await first.queues.create_queue(BY, queue, QueueSettings(partitions=1))
+    await first.queues.create_tag(BY, queue, "other", 0, None, {})
     await second.catalog.sync()
     incarnation = first.catalog.queues[queue].incarnation
     await send(first, queue, "a", "b")
     await receive(first, queue, tag="other")
-    await second.delete_queue(BY, queue)
+    await second.queues.delete_queue(BY, queue)
     await first.catalog.sync()
     await first.stop()
     found: list[MeterRecord] = []
     now_ms = int(time.time() * 1000)
     prefix = first.catalog.topic.removesuffix(".control")
-    await History(prefix, second.parts.base.log).read(incarnation, now_ms - 2 * MINUTE_MS, now_ms + MINUTE_MS, found.append)
+    await History(prefix, second.parts.base.log).read(
+        incarnation, now_ms - 2 * MINUTE_MS, now_ms + MINUTE_MS, found.append
+    )
     rows = {(row.tag, row.operation): row.messages for record in found for row in record.rows}
     assert {record.queue for record in found} == {queue}
     assert sum(messages for (tag, _), messages in rows.items() if tag == "other") >= 1
@@ -160,19 +163,19 @@ async def test_the_last_minute_of_a_deleted_queue_is_written(make_engine: MakeEn
 
 async def test_a_queue_made_again_begins_with_nothing(make_engine: MakeEngine, queue: str) -> None:
     first, second = await make_engine(), await make_engine()
-    await first.create_queue(BY, queue, QueueSettings(partitions=1))
+    await first.queues.create_queue(BY, queue, QueueSettings(partitions=1))
     await send(first, queue, "a")
     await first.parts.watching.reporter.stop()
-    await second.delete_queue(BY, queue)
-    await second.create_queue(BY, queue, QueueSettings(partitions=1))
+    await second.queues.delete_queue(BY, queue)
+    await second.queues.create_queue(BY, queue, QueueSettings(partitions=1))
     assert counted(await today(second, queue)) == {}
 
 
 @pytest.mark.parametrize("day", ["today", "2026-13-01", "2001-01-01", "2999-01-01", "20260101"])
 async def test_a_day_that_can_have_no_statistics_is_refused(engine: Engine, queue: str, day: str) -> None:
-    await engine.create_queue(BY, queue, QueueSettings(partitions=1))
+    await engine.queues.create_queue(BY, queue, QueueSettings(partitions=1))
     with pytest.raises(InvalidValue, match="day must be"):
-        await engine.statistics(BY, queue, day)
+        await engine.alerts.statistics(BY, queue, day)
 
 
 # Metrics
@@ -180,8 +183,8 @@ async def test_a_day_that_can_have_no_statistics_is_refused(engine: Engine, queu
 
 async def planted(engine: Engine, queue: str) -> int:
     """Minutes of two tags by two workers, planted some 20 minutes ago; when they begin."""
-    await engine.create_queue(BY, queue, QueueSettings(partitions=1))
-    await engine.create_tag(BY, queue, "t", 0, None, {})
+    await engine.queues.create_queue(BY, queue, QueueSettings(partitions=1))
+    await engine.queues.create_tag(BY, queue, "t", 0, None, {})
     at = int(time.time()) // 300 * 300_000 - 1_200_000
     found = engine.catalog.queues[queue]
     reporter = engine.parts.watching.reporter
@@ -234,16 +237,20 @@ def row_of(tag: str, times_ms: list[int]) -> Any:
         ({"metric": "receive_request.count", "interval_ms": 5 * MINUTE_MS, "rate": True}, {0: 5 / 300, 5: 2 / 300}),
     ],
 )
-async def test_a_metric_is_made_of_minutes_and_tags(engine: Engine, queue: str, asked: dict[str, Any], expected: dict[int, float]) -> None:
+async def test_a_metric_is_made_of_minutes_and_tags(
+    engine: Engine, queue: str, asked: dict[str, Any], expected: dict[int, float]
+) -> None:
     at = await planted(engine, queue)
     query = MetricQuery(**{"from_ms": at, "to_ms": at + 30 * MINUTE_MS, "interval_ms": MINUTE_MS, **asked})
-    found = await engine.query_metric(BY, queue, query)
+    found = await engine.alerts.query_metric(BY, queue, query)
     assert found.values == {at + minute * MINUTE_MS: pytest.approx(value) for minute, value in expected.items()}
 
 
 async def test_a_metric_has_the_minutes_that_begin_in_its_time(engine: Engine, queue: str) -> None:
     at = await planted(engine, queue)
-    found = await engine.query_metric(BY, queue, MetricQuery("receive_request.count", at + 1, at + 5 * MINUTE_MS, MINUTE_MS))
+    found = await engine.alerts.query_metric(
+        BY, queue, MetricQuery("receive_request.count", at + 1, at + 5 * MINUTE_MS, MINUTE_MS)
+    )
     assert found.values == {at + MINUTE_MS: 1}
 
 
@@ -265,15 +272,17 @@ async def test_a_metric_has_the_minutes_that_begin_in_its_time(engine: Engine, q
 )
 async def test_what_cannot_be_shown_is_refused(engine: Engine, queue: str, asked: dict[str, Any], field: str) -> None:
     with contextlib.suppress(InvalidValue):
-        await engine.create_queue(BY, queue, QueueSettings(partitions=1))
+        await engine.queues.create_queue(BY, queue, QueueSettings(partitions=1))
     at = 1_000_000 if "to_ms" in asked else int(time.time() * 1000)
-    query = MetricQuery(**{"metric": "send_request.count", "from_ms": at, "to_ms": at + 1, "interval_ms": MINUTE_MS, **asked})
+    query = MetricQuery(
+        **{"metric": "send_request.count", "from_ms": at, "to_ms": at + 1, "interval_ms": MINUTE_MS, **asked}
+    )
     with pytest.raises(InvalidValue) as refused:
-        await engine.query_metric(BY, queue, query)
+        await engine.alerts.query_metric(BY, queue, query)
     assert refused.value.field == field
 
 
 async def test_a_metric_of_a_tag_that_is_none_is_refused(engine: Engine, queue: str) -> None:
-    await engine.create_queue(BY, queue, QueueSettings(partitions=1))
+    await engine.queues.create_queue(BY, queue, QueueSettings(partitions=1))
     with pytest.raises(TagNotFound):
-        await engine.query_metric(BY, queue, MetricQuery("send_request.count", 0, 1, MINUTE_MS, tag="none"))
+        await engine.alerts.query_metric(BY, queue, MetricQuery("send_request.count", 0, 1, MINUTE_MS, tag="none"))

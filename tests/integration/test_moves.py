@@ -15,9 +15,9 @@ import pytest
 
 from engine.engine import Engine
 from engine.errors import LogUnavailable
-from engine.shapes import QueueSettings, SendEntry
-from schemas.records import RedrivePolicy
-from state.background import Background
+from engine.shapes import SendEntry
+from runtime.background import Background
+from schemas.records.settings import QueueSettings, RedrivePolicy
 from state.errors import StateUnavailable
 from tests.integration.conftest import MakeEngine
 from tests.integration.drive import BY, drain, eventually, receive
@@ -39,17 +39,17 @@ def stack(programs: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 async def once_delivered(engine: Engine) -> None:
     """Queue q, whose messages have all been delivered once, which is as often as they may be."""
-    await engine.create_queue(BY, "dlq", QueueSettings(partitions=2))
-    await engine.create_queue(BY, "q", QueueSettings(partitions=1, redrive_policy=RedrivePolicy("dlq", 1)))
-    await engine.send(BY, "q", [SendEntry((b"%d" % n).ljust(6000)) for n in range(LETTERS)])
+    await engine.queues.create_queue(BY, "dlq", QueueSettings(partitions=2))
+    await engine.queues.create_queue(BY, "q", QueueSettings(partitions=1, redrive_policy=RedrivePolicy("dlq", 1)))
+    await engine.messages.send(BY, "q", [SendEntry((b"%d" % n).ljust(6000)) for n in range(LETTERS)])
     got: list[Any] = []
     while len(got) < LETTERS:
         got += await receive(engine, "q", max=100, wait_ms=2000, lease_ms=6000)
-    await asyncio.gather(*(engine.release(BY, "q", [d.handle]) for d in got))
+    await asyncio.gather(*(engine.messages.release(BY, "q", [d.handle]) for d in got))
 
 
 async def letters(engine: Engine) -> int:
-    return (await engine.get_queue(BY, "dlq")).tags[0].backlog
+    return (await engine.queues.get_queue(BY, "dlq")).tags[0].backlog
 
 
 @pytest.mark.long
@@ -76,16 +76,16 @@ async def test_letters_move_as_soon_as_kafka_answers_again(make_engine: MakeEngi
     print(f"{LETTERS} letters {time.monotonic() - back:.1f} s after Kafka answered")
     bodies = [body.strip() for body in await drain(engine, "dlq", expect=LETTERS)]
     assert sorted(map(int, bodies)) == list(range(LETTERS))
-    assert (await engine.get_queue(BY, "q")).tags[0].backlog == 0
+    assert (await engine.queues.get_queue(BY, "q")).tags[0].backlog == 0
     assert Background.failures == failures, "a background task lost its exception"
 
 
 async def test_letters_move_also_when_kafka_was_away_for_longer_than_they_are_held(
     make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("window.window", "move.mover", "receive.poll"):
+    for module in ("window.window", "move.copies", "move.dead_letters", "receive.poll"):
         monkeypatch.setattr(f"engine.{module}.MOVER_LEASE_MS", 1_500)
-    monkeypatch.setattr("engine.move.mover.LONGEST_AGAIN_S", 0.5)
+    monkeypatch.setattr("engine.move.dead_letters.LONGEST_AGAIN_S", 0.5)
     engine = await make_engine(**BARE)
     await once_delivered(engine)
     log, append, is_away = engine.log, engine.log.append, True
@@ -108,13 +108,15 @@ async def test_letters_move_also_when_kafka_was_away_for_longer_than_they_are_he
     await eventually(moved, within_s=18)
 
     async def settled() -> bool:
-        return (await engine.get_queue(BY, "q")).tags[0].backlog == 0
+        return (await engine.queues.get_queue(BY, "q")).tags[0].backlog == 0
 
     await eventually(settled, within_s=18)
     assert len(await drain(engine, "dlq", expect=LETTERS)) == LETTERS
 
 
-async def test_a_letter_whose_append_had_no_answer_is_not_appended_twice(make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_letter_whose_append_had_no_answer_is_not_appended_twice(
+    make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     engine = await make_engine(**BARE)
     await once_delivered(engine)
     log, append, refused = engine.log, engine.log.append, 0
@@ -131,7 +133,7 @@ async def test_a_letter_whose_append_had_no_answer_is_not_appended_twice(make_en
     assert await receive(engine, "q", max=100) == []
 
     async def settled() -> bool:
-        return (await engine.get_queue(BY, "q")).tags[0].backlog == 0
+        return (await engine.queues.get_queue(BY, "q")).tags[0].backlog == 0
 
     await eventually(settled, within_s=18)
     topic = engine.catalog.queues["dlq"].topic
@@ -154,7 +156,7 @@ async def test_a_letter_whose_mover_died_is_not_appended_twice_while_the_secret_
         tried += 1
         raise StateUnavailable("killed")
 
-    monkeypatch.setattr(old.store, "settle", killed)
+    monkeypatch.setattr(old.store.leases, "settle", killed)
     assert await receive(old, "q", max=100) == []
 
     async def all_appended() -> bool:
@@ -166,7 +168,7 @@ async def test_a_letter_whose_mover_died_is_not_appended_twice_while_the_secret_
 
     async def settled() -> bool:
         await receive(new, "q", max=100)
-        return (await new.get_queue(BY, "q")).tags[0].backlog == 0
+        return (await new.queues.get_queue(BY, "q")).tags[0].backlog == 0
 
     await eventually(settled, within_s=60)
     topic = new.catalog.queues["dlq"].topic

@@ -18,9 +18,10 @@ from engine.journal.outbox import DRAIN_ENTRIES, Outbox
 from engine.log.client.plane_options import plane_options
 from engine.log.shapes import Record
 from engine.rules.queue import Queue
-from engine.runtime.failpoints import FailpointReached, arm, disarm
-from engine.shapes import ExtendEntry, QueueSettings
+from engine.shapes import ExtendEntry
+from runtime.failpoints import FailpointReached, arm, disarm
 from schemas.records import JournalEntry
+from schemas.records.settings import QueueSettings
 from schemas.wire import encode
 from state.errors import Fenced
 from tests.integration.conftest import MakeEngine
@@ -34,7 +35,7 @@ pytestmark = pytest.mark.usefixtures("library")
 
 
 async def made(engine: Engine, **settings: Any) -> Queue:
-    await engine.create_queue(BY, "q", QueueSettings(partitions=1, **settings))
+    await engine.queues.create_queue(BY, "q", QueueSettings(partitions=1, **settings))
     return engine.catalog.queues["q"]
 
 
@@ -111,7 +112,9 @@ async def test_the_plane_writes_what_python_would(make_engine: MakeEngine, monke
         monkeypatch.undo()
 
 
-async def test_a_durable_ack_is_answered_when_the_plane_has_written_it(make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_durable_ack_is_answered_when_the_plane_has_written_it(
+    make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     engine = await make_engine(plane="auto")
     async with planed(engine):
         queue, _ = await looked_at(engine, durable_acks=True)
@@ -120,7 +123,9 @@ async def test_a_durable_ack_is_answered_when_the_plane_has_written_it(make_engi
             await send(engine, "q", body)
             (delivery,) = await receive(engine, "q", wait_ms=5_000)
             await ack(engine, "q", [delivery])
-            acked = [offset for entry in await entries(engine, queue) if entry.kind == "acked" for offset in entry.offsets]
+            acked = [
+                offset for entry in await entries(engine, queue) if entry.kind == "acked" for offset in entry.offsets
+            ]
             assert delivery.offset in acked, "the journal has it when the ack is answered"
         monkeypatch.undo()
 
@@ -173,7 +178,9 @@ async def test_much_is_moved_in_rounds(make_engine: MakeEngine, monkeypatch: pyt
         many = 3 * DRAIN_ENTRIES + 10
         async with own._draining:  # nobody drains meanwhile
             for _ in range(0, many, 50):
-                await asyncio.gather(*(engine.extend(BY, "q", [ExtendEntry(delivery.handle, 600_000)]) for _ in range(50)))
+                await asyncio.gather(
+                    *(engine.messages.extend(BY, "q", [ExtendEntry(delivery.handle, 600_000)]) for _ in range(50))
+                )
         await own.drain()
         assert own.waiting_since_ms == 0
         await drained(engine)
@@ -183,7 +190,9 @@ async def test_much_is_moved_in_rounds(make_engine: MakeEngine, monkeypatch: pyt
         monkeypatch.undo()
 
 
-async def test_an_owner_of_before_appends_nothing_by_the_plane(make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_owner_of_before_appends_nothing_by_the_plane(
+    make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     engine = await make_engine(plane="auto")
     async with planed(engine):
         queue = await made(engine)
@@ -197,7 +206,7 @@ async def test_an_owner_of_before_appends_nothing_by_the_plane(make_engine: Make
         async with own._draining:
             await send(engine, "q", "b")
             await receive(engine, "q", wait_ms=5_000)
-            assert await engine.store.undrained(unit)
+            assert await engine.store.upkeep.undrained(unit)
             before = await entries(engine, queue)
             stale = Outbox(journal, "q", unit, own._epoch - 1)
             with pytest.raises(Fenced):
@@ -239,7 +248,9 @@ async def test_what_was_appended_and_not_confirmed_is_appended_again_and_counts_
         assert state.snapshot("0", 0, 1) == once.snapshot("0", 0, 1)
 
 
-async def test_python_drains_when_the_plane_does_not_reach_kafka(make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_python_drains_when_the_plane_does_not_reach_kafka(
+    make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     engine = await make_engine(plane="auto", send_timeout_ms=1_000)
     monkeypatch.setattr(engine.plane, "_kafka", lambda: plane_options("127.0.0.1:1", "t", 1_000, {}))
     noted = counted(monkeypatch)
@@ -280,7 +291,9 @@ async def test_python_goes_on_when_the_plane_stops(make_engine: MakeEngine, monk
     assert len(acked) == 20
 
 
-async def test_a_unit_moves_between_two_workers_with_planes(make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_unit_moves_between_two_workers_with_planes(
+    make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     engines = [await make_engine(plane="auto") for _ in range(2)]
     async with planed(engines[0]), planed(engines[1]):
         queue = await made(engines[0])
@@ -294,7 +307,7 @@ async def test_a_unit_moves_between_two_workers_with_planes(make_engine: MakeEng
             bodies += await drain(engines[turn % 2], "q", expect=5)
             unit = queue.units[0]
             old, new = engines[turn % 2], engines[(turn + 1) % 2]
-            epoch = await new.store.seize(unit, new.parts.base.worker, lease_ms=3_000)
+            epoch = await new.store.upkeep.seize(unit, new.parts.base.worker, lease_ms=3_000)
             assert epoch > 0
             old.parts.units.owner.note_use(queue, 0)
         assert len(bodies) == len(set(bodies)) == 20

@@ -10,9 +10,10 @@ from engine.engine import Engine
 from engine.journal.outbox import journal_key
 from engine.log.shapes import Record
 from engine.rules.queue import Queue
-from engine.shapes import QueueSettings, SendEntry
+from engine.shapes import SendEntry
 from facade.http.sockets.library import try_formats
 from schemas.records import JournalRecord, Message
+from schemas.records.settings import QueueSettings
 from schemas.wire import decode, decode_message
 from tests.integration.drive import BY, ack, eventually, receive
 from tests.unit.facade.test_plane_formats import PRODUCED, READ, formats, message_of
@@ -29,7 +30,9 @@ async def journal_of(engine: Engine, queue: Queue) -> list[Record]:
     catalog, found = engine.catalog, list[Record]()
 
     async def is_there() -> bool:
-        partitions = [await records_of(engine, catalog.journal_topic, number) for number in range(catalog.journal_partitions)]
+        partitions = [
+            await records_of(engine, catalog.journal_topic, number) for number in range(catalog.journal_partitions)
+        ]
         found[:] = [record for some in partitions for record in some if record.key == journal_key(queue.units[0])]
         kinds = [entry.kind for record in found for entry in decoded(record).entries]
         return "acked" in kinds
@@ -46,9 +49,11 @@ def decoded(record: Record) -> JournalRecord:
 
 @pytest.mark.usefixtures("library")
 async def test_keys_and_headers_of_what_a_worker_writes_are_those_of_the_plane(engine: Engine, queue: str) -> None:
-    await engine.create_queue(BY, queue, QueueSettings(partitions=1))
-    await engine.send(BY, queue, [SendEntry(b"alone")])
-    await engine.send(BY, queue, [SendEntry(b"one"), SendEntry("zwölf".encode()), SendEntry(b"\xff", body_is_text=False)])
+    await engine.queues.create_queue(BY, queue, QueueSettings(partitions=1))
+    await engine.messages.send(BY, queue, [SendEntry(b"alone")])
+    await engine.messages.send(
+        BY, queue, [SendEntry(b"one"), SendEntry("zwölf".encode()), SendEntry(b"\xff", body_is_text=False)]
+    )
     await ack(engine, queue, await receive(engine, queue))
     known = engine.catalog.queues[queue]
     messages = await records_of(engine, known.topic, 0)
@@ -58,8 +63,14 @@ async def test_keys_and_headers_of_what_a_worker_writes_are_those_of_the_plane(e
     cases: list[Any] = [[PRODUCED, [], record.value] for record in messages]
     cases += [[PRODUCED, [key], record.value] for record in journal]
     for record, (keys, value, headers) in zip([*messages, *journal], try_formats(formats(), cases), strict=True):
-        assert (keys, value, headers) == ([] if record.key is None else [record.key], record.value, len(record.headers or []))
-    for record, fields in zip(messages, try_formats(formats(), [[READ, record.value] for record in messages]), strict=True):
+        assert (keys, value, headers) == (
+            [] if record.key is None else [record.key],
+            record.value,
+            len(record.headers or []),
+        )
+    for record, fields in zip(
+        messages, try_formats(formats(), [[READ, record.value] for record in messages]), strict=True
+    ):
         found: Message = message_of(fields)
         assert found == decode_message(record.value, record.headers)
         assert found.sender == BY.id

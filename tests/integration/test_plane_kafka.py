@@ -15,12 +15,12 @@ from confluent_kafka import TIMESTAMP_CREATE_TIME, TIMESTAMP_LOG_APPEND_TIME, Ka
 
 from engine.errors import EngineError, LogUnavailable, MessageTooLarge, Overloaded
 from engine.log import Log, TopicSpec
-from engine.log.client.local_rights import set_password
 from engine.log.client.plane_options import plane_options
 from engine.log.kafka_errors import AUTHENTICATION, engine_error
 from engine.send.sender import messages_of
 from engine.shapes import SendEntry
 from schemas.wire import encode
+from tests.own_kafka import set_password
 from tests.plane_kafka import Entry, Outcome, PlaneKafka, kept, plane_kafka
 from tests.services import Services
 
@@ -70,12 +70,16 @@ async def test_records_are_what_the_appender_writes(log: Log, plane: PlaneKafka,
     seeded = random.Random(44)
     theirs, ours = await made(log, 2), await made(log, 2)
     batches = [(number % 2, a_batch(seeded)) for number in range(200)]
-    await asyncio.gather(*(log.append(theirs, partition, e.value, e.key, list(e.headers)) for partition, batch in batches for e in batch))
+    await asyncio.gather(
+        *(log.append(theirs, partition, e.value, e.key, list(e.headers)) for partition, batch in batches for e in batch)
+    )
     tokens = [plane.append(ours, partition, batch) for partition, batch in batches]
     plane.settle()
     for partition in range(2):
         written, expected = kept(stack.bootstrap, ours, partition), kept(stack.bootstrap, theirs, partition)
-        assert [(m.key(), m.value(), m.headers()) for m in written] == [(m.key(), m.value(), m.headers()) for m in expected]
+        assert [(m.key(), m.value(), m.headers()) for m in written] == [
+            (m.key(), m.value(), m.headers()) for m in expected
+        ]
         assert {m.timestamp()[0] for m in (*written, *expected)} == {TIMESTAMP_LOG_APPEND_TIME}
         offset = 0
         for token, (at, batch) in zip(tokens, batches, strict=True):
@@ -85,7 +89,9 @@ async def test_records_are_what_the_appender_writes(log: Log, plane: PlaneKafka,
         assert offset == len(written)
 
 
-async def test_a_batch_of_a_send_is_whole_and_has_the_mark_of_the_sender(log: Log, plane: PlaneKafka, stack: Services) -> None:
+async def test_a_batch_of_a_send_is_whole_and_has_the_mark_of_the_sender(
+    log: Log, plane: PlaneKafka, stack: Services
+) -> None:
     entries = [SendEntry(body, body_is_text=True) for body in (b"one", b"two", "drei €".encode())]
     values = [encode(message) for message in messages_of(entries, "alice", 0, 0)]
     theirs, ours = await made(log), await made(log)
@@ -96,7 +102,9 @@ async def test_a_batch_of_a_send_is_whole_and_has_the_mark_of_the_sender(log: Lo
     assert len({m.timestamp() for m in written}) == 1  # of one batch
 
 
-async def test_times_of_producers_are_kept_where_the_topic_says_so(log: Log, plane: PlaneKafka, stack: Services) -> None:
+async def test_times_of_producers_are_kept_where_the_topic_says_so(
+    log: Log, plane: PlaneKafka, stack: Services
+) -> None:
     topic = await made(log, message_timestamp_type="CreateTime")
     times = [1_700_000_000_123, 1_700_000_000_000, 1_800_000_000_000 - 10**11]
     assert plane.outcome(topic, 0, [Entry(b"x", timestamp_ms=at) for at in times]) == Outcome("stored", 0, -1)
@@ -139,7 +147,9 @@ async def test_what_is_refused_is_called_as_the_appender_calls_it(log: Log, plan
     assert plane.outcome(compacted, 0, [Entry(b"without a key")])[:2] == ("not_stored", KafkaError.INVALID_RECORD)
 
 
-async def test_one_that_is_too_large_does_not_harm_those_beside_it(log: Log, plane: PlaneKafka, stack: Services) -> None:
+async def test_one_that_is_too_large_does_not_harm_those_beside_it(
+    log: Log, plane: PlaneKafka, stack: Services
+) -> None:
     topic = await made(log, 1, max_message_bytes="20000")
     sizes = [100, 15_000, 15_000, 30_000, 100]
     first = plane.append(topic, 0, [Entry(b"x")])
@@ -181,7 +191,12 @@ async def test_the_password_of_the_service_opens_and_another_one_is_said_to_be_w
 async def test_who_has_no_right_to_a_topic_hears_so(log: Log, stack: Services) -> None:
     topic, user = await made(log), f"u{secrets.token_hex(4)}"
     set_password({"bootstrap.servers": stack.bootstrap}, user, "p=,w")
-    known = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "SCRAM-SHA-256", "sasl.username": user, "sasl.password": "p=,w"}
+    known = {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "SCRAM-SHA-256",
+        "sasl.username": user,
+        "sasl.password": "p=,w",
+    }
     with plane_kafka(plane_options(f"127.0.0.1:{stack.service_port}", "plane", 10_000, known)) as plane:
         assert plane.outcome(topic, 0, [Entry(b"x")])[:2] == ("not_stored", KafkaError.TOPIC_AUTHORIZATION_FAILED)
 

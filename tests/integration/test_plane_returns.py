@@ -16,13 +16,12 @@ from collections.abc import AsyncIterator
 import pytest
 
 from engine.engine import Engine
-from engine.shapes import QueueSettings
 from tests.integration.conftest import MakeEngine
-from tests.integration.drive import BY, ack, all_wait, eventually, knows, receive, send
-from tests.integration.served import SqsConnection, served_by_plane
+from tests.integration.drive import ack, all_wait, eventually, receive, send
+from tests.integration.served import SqsConnection, served_queue
 
 pytestmark = pytest.mark.usefixtures("library")
-# `LW_LEAVERS=10000 pytest -s -k leaves` is the large size (docs/lab/performance.md).
+# `LW_LEAVERS=10000 pytest -s -k leaves` is the large size (docs/lab/harness.md).
 LEAVERS = int(os.environ.get("LW_LEAVERS", "300"))
 
 
@@ -30,15 +29,7 @@ LEAVERS = int(os.environ.get("LW_LEAVERS", "300"))
 async def planed(make_engine: MakeEngine, queue: str) -> AsyncIterator[tuple[Engine, int]]:
     """An engine with a queue that its plane serves, and the port."""
     engine = await make_engine(plane="auto")
-    await engine.create_queue(BY, queue, QueueSettings(partitions=1))
-    async with served_by_plane(engine) as port, SqsConnection(port) as client:
-        await knows(engine, alone=True)  # until then it may be closed again
-
-        async def is_served() -> bool:
-            await client.call("ReceiveMessage", queue, WaitTimeSeconds=0)
-            return any(engine.plane.is_open(number) for number in range(1, 10))
-
-        await eventually(is_served)
+    async with served_queue(engine, queue, partitions=1) as port:
         yield engine, port
 
 
@@ -66,11 +57,15 @@ async def test_who_waits_is_pythons_at_once_when_rights_have_changed(planed: tup
         assert (await client.hear())["Messages"][0]["Body"] == "x"
 
 
-async def test_a_receive_that_does_not_wait_gets_what_the_plane_has_leased_ahead(planed: tuple[Engine, int], queue: str) -> None:
+async def test_a_receive_that_does_not_wait_gets_what_the_plane_has_leased_ahead(
+    planed: tuple[Engine, int], queue: str
+) -> None:
     engine, port = planed
     async with SqsConnection(port) as client:
         for number in range(100):
-            await client.call("SendMessageBatch", queue, Entries=[{"Id": str(n), "MessageBody": f"{number}.{n}"} for n in range(2)])
+            await client.call(
+                "SendMessageBatch", queue, Entries=[{"Id": str(n), "MessageBody": f"{number}.{n}"} for n in range(2)]
+            )
             got = (await client.call("ReceiveMessage", queue, WaitTimeSeconds=5))["Messages"]
             rest = await receive(engine, queue, max=1)
             assert [d.message.body.decode() for d in rest] == [f"{number}.1"], f"{number}: {got}"
@@ -80,18 +75,24 @@ async def test_a_receive_that_does_not_wait_gets_what_the_plane_has_leased_ahead
             await asyncio.sleep(0.01)
 
 
-async def test_who_stops_has_given_back_what_was_leased(planed: tuple[Engine, int], make_engine: MakeEngine, queue: str) -> None:
+async def test_who_stops_has_given_back_what_was_leased(
+    planed: tuple[Engine, int], make_engine: MakeEngine, queue: str
+) -> None:
     engine, port = planed
     async with SqsConnection(port) as client:
         for _ in range(20):  # the more were taken lately, the more are leased ahead
-            await client.call("SendMessageBatch", queue, Entries=[{"Id": str(n), "MessageBody": str(n)} for n in range(2)])
+            await client.call(
+                "SendMessageBatch", queue, Entries=[{"Id": str(n), "MessageBody": str(n)} for n in range(2)]
+            )
             await client.call("ReceiveMessage", queue, WaitTimeSeconds=5)
     before = returned(engine)
     await engine.plane.stop()
     assert not engine.plane.is_on
     catalog = engine.parts.base.catalog.queues[queue]
     offsets = range(40)
-    states = await engine.parts.base.store.states(catalog.units[0], engine.parts.base.catalog.generation, catalog.tags[0].id, list(offsets))
+    states = await engine.parts.base.store.leases.states(
+        catalog.units[0], engine.parts.base.catalog.generation, catalog.tags[0].id, list(offsets)
+    )
     assert sum(state.count for state in states) == 20, f"{before} were returned before"
 
 
@@ -143,7 +144,9 @@ async def _pause(seconds: float) -> None:
         await asyncio.sleep(0)
 
 
-async def test_a_client_that_leaves_between_lease_and_answer_counts_for_nothing(planed: tuple[Engine, int], queue: str) -> None:
+async def test_a_client_that_leaves_between_lease_and_answer_counts_for_nothing(
+    planed: tuple[Engine, int], queue: str
+) -> None:
     engine, port = planed
     leavers = Leavers(engine, port, queue)
     for number in range(LEAVERS):

@@ -16,8 +16,8 @@ from engine.errors import InvalidValue, LogUnavailable, NotAllowedOnQueue, Overl
 from engine.rules.queue import Queue
 from engine.send.batch import PendingSend
 from engine.send.sender import Sender
-from engine.shapes import QueueSettings, SendEntry
-from schemas.records import RedrivePolicy
+from engine.shapes import SendEntry
+from schemas.records.settings import QueueSettings, RedrivePolicy
 from schemas.vocabulary import PRIORITIES, TaskStatus
 from tests.integration.conftest import MakeEngine
 from tests.integration.drive import BY, ack, all_wait, drain, eventually, receive
@@ -29,11 +29,15 @@ PRIORITY = QueueSettings(priority=True)
 
 async def put(engine: Engine, queue: str, *given: tuple[str, int | None], **options: Any) -> None:
     """Sends texts with their priorities, as one batch."""
-    await engine.send(BY, queue, [SendEntry(text.encode(), priority=number, **options) for text, number in given])
+    await engine.messages.send(
+        BY, queue, [SendEntry(text.encode(), priority=number, **options) for text, number in given]
+    )
 
 
 async def many(engine: Engine, queue: str, count: int, priority: int) -> None:
-    batches = [[(f"{priority}-{n}", priority) for n in range(first, min(first + 100, count))] for first in range(0, count, 100)]
+    batches = [
+        [(f"{priority}-{n}", priority) for n in range(first, min(first + 100, count))] for first in range(0, count, 100)
+    ]
     for first in range(0, len(batches), 50):
         await asyncio.gather(*(put(engine, queue, *batch) for batch in batches[first : first + 50]))
 
@@ -41,7 +45,7 @@ async def many(engine: Engine, queue: str, count: int, priority: int) -> None:
 @pytest.mark.long
 async def test_the_first_priority_is_next_behind_a_hundred_thousand_others(make_engine: MakeEngine) -> None:
     one, other = await make_engine(), await make_engine()
-    await one.create_queue(BY, "q", PRIORITY)
+    await one.queues.create_queue(BY, "q", PRIORITY)
     await many(one, "q", 100_000, 8)
     assert (await receive(one, "q", max=1))[0].message.priority == 8
     await put(one, "q", ("urgent", 1))
@@ -55,9 +59,11 @@ async def test_the_first_priority_is_next_behind_a_hundred_thousand_others(make_
 
 
 @pytest.mark.parametrize("at_once", [1, 7, 100])
-async def test_priorities_and_within_them_times_of_sending_are_a_total_order(make_engine: MakeEngine, at_once: int) -> None:
+async def test_priorities_and_within_them_times_of_sending_are_a_total_order(
+    make_engine: MakeEngine, at_once: int
+) -> None:
     engine = await make_engine()
-    await engine.create_queue(BY, "q", PRIORITY)
+    await engine.queues.create_queue(BY, "q", PRIORITY)
     rng = random.Random(at_once)
     sent: list[tuple[int, str]] = []
     for n in range(400):
@@ -73,29 +79,31 @@ async def test_priorities_and_within_them_times_of_sending_are_a_total_order(mak
     assert got == sorted(sent, key=lambda one: one[0])
 
 
-async def test_a_message_without_a_priority_has_the_eighth_and_other_queues_keep_it_only(engine: Engine, queue: str) -> None:
-    await engine.create_queue(BY, f"{queue}-p", PRIORITY)
+async def test_a_message_without_a_priority_has_the_eighth_and_other_queues_keep_it_only(
+    engine: Engine, queue: str
+) -> None:
+    await engine.queues.create_queue(BY, f"{queue}-p", PRIORITY)
     await put(engine, f"{queue}-p", ("ninth", 9), ("none", None), ("seventh", 7))
     assert await drain(engine, f"{queue}-p", expect=3) == ["seventh", "none", "ninth"]
-    await engine.create_queue(BY, f"{queue}-s", QueueSettings(partitions=1))
+    await engine.queues.create_queue(BY, f"{queue}-s", QueueSettings(partitions=1))
     await put(engine, f"{queue}-s", ("ninth", 9), ("first", 1))
     got = await receive(engine, f"{queue}-s")
     assert [(delivery.message.body, delivery.message.priority) for delivery in got] == [(b"ninth", 9), (b"first", 1)]
 
 
 async def test_a_retry_keeps_its_priority(engine: Engine, queue: str) -> None:
-    await engine.create_queue(BY, queue, PRIORITY)
+    await engine.queues.create_queue(BY, queue, PRIORITY)
     await put(engine, queue, ("2", 2), ("3", 3), ("4", 4))
     (two,) = await receive(engine, queue, max=1, lease_ms=100)
     (three,) = await receive(engine, queue, max=1)
-    await engine.release(BY, queue, [three.handle])
+    await engine.messages.release(BY, queue, [three.handle])
     await asyncio.sleep(0.15)
     assert [delivery.message.body for delivery in await receive(engine, queue)] == [b"2", b"3", b"4"]
     assert two.message.priority == 2
 
 
 async def test_who_waits_gets_the_first_priority_of_what_comes_together(engine: Engine, queue: str) -> None:
-    await engine.create_queue(BY, queue, PRIORITY)
+    await engine.queues.create_queue(BY, queue, PRIORITY)
     waiting = asyncio.create_task(receive(engine, queue, max=10, wait_ms=5_000))
     await all_wait(engine)
     await put(engine, queue, ("9", 9))
@@ -107,8 +115,10 @@ async def test_who_waits_gets_the_first_priority_of_what_comes_together(engine: 
 
 
 async def test_what_is_dying_or_expired_in_front_does_not_hide_what_is_behind(engine: Engine, queue: str) -> None:
-    await engine.create_queue(BY, f"{queue}-dead", QueueSettings())
-    await engine.create_queue(BY, queue, QueueSettings(priority=True, redrive_policy=RedrivePolicy(f"{queue}-dead", 1)))
+    await engine.queues.create_queue(BY, f"{queue}-dead", QueueSettings())
+    await engine.queues.create_queue(
+        BY, queue, QueueSettings(priority=True, redrive_policy=RedrivePolicy(f"{queue}-dead", 1))
+    )
     await put(engine, queue, *((f"1-{n}", 1) for n in range(5)))
     await put(engine, queue, ("8", 8))
     assert len(await receive(engine, queue, max=5, lease_ms=1)) == 5
@@ -118,56 +128,58 @@ async def test_what_is_dying_or_expired_in_front_does_not_hide_what_is_behind(en
 
 
 async def test_a_redrive_brings_messages_back_to_their_priority(engine: Engine, queue: str) -> None:
-    await engine.create_queue(BY, f"{queue}-dead", QueueSettings())
-    await engine.create_queue(BY, queue, QueueSettings(priority=True, redrive_policy=RedrivePolicy(f"{queue}-dead", 1)))
+    await engine.queues.create_queue(BY, f"{queue}-dead", QueueSettings())
+    await engine.queues.create_queue(
+        BY, queue, QueueSettings(priority=True, redrive_policy=RedrivePolicy(f"{queue}-dead", 1))
+    )
     await put(engine, queue, ("2", 2), ("1", 1))
     got = await receive(engine, queue)
-    await engine.kill(BY, queue, [delivery.handle for delivery in got])
+    await engine.messages.kill(BY, queue, [delivery.handle for delivery in got])
     await put(engine, queue, ("8", 8))
-    task = await engine.redrive(BY, f"{queue}-dead", None, None, 0)
+    task = await engine.tasks.redrive(BY, f"{queue}-dead", None, None, 0)
 
     async def ended() -> bool:
-        return (await engine.get_task(BY, task.id)).status == TaskStatus.COMPLETED
+        return (await engine.tasks.get_task(BY, task.id)).status == TaskStatus.COMPLETED
 
     await eventually(ended, within_s=20)
     assert await drain(engine, queue, expect=3) == ["1", "2", "8"]
 
 
 async def test_the_order_is_the_same_after_a_loss_of_redis(own_engine: Engine, stack: Services) -> None:
-    await own_engine.create_queue(BY, "q", PRIORITY)
+    await own_engine.queues.create_queue(BY, "q", PRIORITY)
     for number in (9, 3, 16, 1, 8, 3):
         await put(own_engine, "q", (str(number), number))
     wipe(stack, own_engine)
 
     async def is_loaded() -> bool:
-        return (await own_engine.get_queue(BY, "q")).tags[0].ready == 6
+        return (await own_engine.queues.get_queue(BY, "q")).tags[0].ready == 6
 
     await eventually(is_loaded)
     assert await drain(own_engine, "q", expect=6) == ["1", "3", "3", "8", "9", "16"]
 
 
 async def test_a_native_record_has_the_priority_of_its_partition(engine: Engine, queue: str, stack: Services) -> None:
-    await engine.create_queue(BY, queue, PRIORITY)
+    await engine.queues.create_queue(BY, queue, PRIORITY)
     await put(engine, queue, ("second", 2))
     producer = Producer({"bootstrap.servers": stack.bootstrap})
     producer.produce(engine.catalog.queues[queue].topic, b"native", partition=0)
     assert producer.flush(10) == 0
 
     async def first() -> bool:
-        return (await engine.get_queue(BY, queue)).tags[0].ready == 2
+        return (await engine.queues.get_queue(BY, queue)).tags[0].ready == 2
 
     await receive(engine, queue, max=1, lease_ms=1)
     await eventually(first)
     got = await receive(engine, queue)
     assert [(delivery.message.body, delivery.message.priority) for delivery in got] == [(b"native", 1), (b"second", 2)]
-    peeked = await engine.peek(BY, queue, got[0].id, None)
+    peeked = await engine.messages.peek(BY, queue, got[0].id, None)
     assert peeked.message.priority == 1
 
 
 async def test_a_batch_of_several_priorities_of_which_some_fail_says_that_nobody_knows(
     engine: Engine, queue: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await engine.create_queue(BY, queue, PRIORITY)
+    await engine.queues.create_queue(BY, queue, PRIORITY)
     real = Sender._wait
 
     def full(self: Sender, queue: Queue, send: PendingSend) -> None:
@@ -188,11 +200,11 @@ async def test_a_batch_of_several_priorities_of_which_some_fail_says_that_nobody
 async def test_what_is_wrong_is_refused_and_changes_nothing(engine: Engine, queue: str) -> None:
     for wrong in (QueueSettings(priority=True, fifo=True), QueueSettings(priority=True, partitions=4)):
         with pytest.raises(InvalidValue):
-            await engine.create_queue(BY, queue, wrong)
-    await engine.create_queue(BY, queue, PRIORITY)
-    assert (await engine.get_queue(BY, queue)).partitions == PRIORITIES
+            await engine.queues.create_queue(BY, queue, wrong)
+    await engine.queues.create_queue(BY, queue, PRIORITY)
+    assert (await engine.queues.get_queue(BY, queue)).partitions == PRIORITIES
     with pytest.raises(NotAllowedOnQueue):
-        await engine.set_queue(BY, queue, QueueSettings(priority=False))
+        await engine.queues.set_queue(BY, queue, QueueSettings(priority=False))
     for number in (0, 17):
         with pytest.raises(InvalidValue, match="priority must be 1 to 16"):
             await put(engine, queue, ("1", 1), ("wrong", number))

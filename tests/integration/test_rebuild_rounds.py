@@ -11,10 +11,10 @@ import pytest
 from engine.engine import Engine
 from engine.errors import Rebuilding
 from engine.recovery.holding import Holding
-from engine.runtime import deadline
-from engine.runtime.deadline import state_until
-from engine.runtime.failpoints import arm, disarm
-from engine.shapes import QueueSettings
+from runtime import deadline
+from runtime.deadline import state_until
+from runtime.failpoints import arm, disarm
+from schemas.records.settings import QueueSettings
 from state.errors import Fenced
 from state.keys import Unit
 from tests.integration.conftest import MakeEngine
@@ -38,7 +38,7 @@ async def lost_queues(engine: Engine, stack: Services) -> list[str]:
     """Names of queues with a message each, whose state in Redis is gone."""
     names = [f"q{number}" for number in range(QUEUES)]
     for name in names:
-        await engine.create_queue(BY, name, QueueSettings(partitions=PARTITIONS))
+        await engine.queues.create_queue(BY, name, QueueSettings(partitions=PARTITIONS))
         await send(engine, name, "m")
     await drained(engine)
     for queue in engine.catalog.queues.values():
@@ -53,7 +53,11 @@ def rebuilt(engine: Engine) -> int:
 
 
 def thrown_away(caplog: pytest.LogCaptureFixture) -> list[str]:
-    return [text for record in caplog.records if (text := record.getMessage()).startswith("action=rebuild ") and "error=" in text]
+    return [
+        text
+        for record in caplog.records
+        if (text := record.getMessage()).startswith("action=rebuild ") and "error=" in text
+    ]
 
 
 async def test_leases_that_end_while_a_rebuild_is_slow_cost_it_nothing(
@@ -81,7 +85,9 @@ async def test_leases_that_end_while_a_rebuild_is_slow_cost_it_nothing(
         assert [d.message.body for d in await receive(own_engine, name)] == [b"m"]
 
 
-async def test_a_queue_that_somebody_waits_for_comes_before_those_that_nobody_does(own_engine: Engine, stack: Services) -> None:
+async def test_a_queue_that_somebody_waits_for_comes_before_those_that_nobody_does(
+    own_engine: Engine, stack: Services
+) -> None:
     names = await lost_queues(own_engine, stack)
     rebuilder = own_engine.parts.base.rebuilder
     for name in names:
@@ -96,14 +102,14 @@ async def test_a_unit_that_another_worker_takes_fails_alone(
     names = await lost_queues(own_engine, stack)
     queues = [own_engine.catalog.queues[name] for name in names]
     victim = queues[1].units[3]
-    clear = own_engine.store.clear
+    clear = own_engine.store.upkeep.clear
 
     async def taken(unit: Unit, epoch: int, tags: list[int]) -> None:
         if unit == victim:
-            await own_engine.store.seize(unit, "another worker", lease_ms=600_000)
+            await own_engine.store.upkeep.seize(unit, "another worker", lease_ms=600_000)
         await clear(unit, epoch, tags)
 
-    monkeypatch.setattr(own_engine.store, "clear", taken)
+    monkeypatch.setattr(own_engine.store.upkeep, "clear", taken)
     monkeypatch.setattr(deadline, "STATE_S", 2.0)
     with caplog.at_level(logging.WARNING, "engine.recovery"):
         rebuilds = (own_engine.parts.base.rebuilder.recover(queue, state_until()) for queue in queues[:4])
@@ -120,7 +126,11 @@ async def test_two_workers_rebuild_together_each_its_share(make_engine: MakeEngi
     two = await make_engine(topic_prefix=one.settings.topic_prefix)
     names = await lost_queues(one, stack)
     await two.catalog.sync()
-    asked = [engine.parts.base.rebuilder.recover(engine.catalog.queues[name], state_until()) for engine in (one, two) for name in names]
+    asked = [
+        engine.parts.base.rebuilder.recover(engine.catalog.queues[name], state_until())
+        for engine in (one, two)
+        for name in names
+    ]
     await asyncio.gather(*asked)
     assert min(rebuilt(one), rebuilt(two)) >= ROUND, "both had a share"
     assert rebuilt(one) + rebuilt(two) == QUEUES * PARTITIONS, "and none did what the other had done"
@@ -128,16 +138,16 @@ async def test_two_workers_rebuild_together_each_its_share(make_engine: MakeEngi
 
 async def test_what_a_rebuild_holds_is_renewed_from_the_first_unit_on(own_engine: Engine) -> None:
     """The leases are shorter than the time until the last unit is taken."""
-    await own_engine.create_queue(BY, "q", QueueSettings(partitions=PARTITIONS))
+    await own_engine.queues.create_queue(BY, "q", QueueSettings(partitions=PARTITIONS))
     base, (first, *more) = own_engine.parts.base, own_engine.catalog.queues["q"].units
     held: set[Unit] = set()
-    async with Holding(own_engine.store, "rebuilder", base.rebuilder._background, held, 600) as holding:
+    async with Holding(own_engine.store.upkeep, "rebuilder", base.rebuilder._background, held, 600) as holding:
         epochs = [owned.number async for _, owned in holding.take([first])]
         await asyncio.sleep(1.0)
-        other = await own_engine.store.own(first, "other", lease_ms=600)
+        other = await own_engine.store.upkeep.own(first, "other", lease_ms=600)
         assert not other.ours, "it ended although it was held"
         epochs += [owned.number async for _, owned in holding.take(more)]
         assert held == {first, *more}
     assert not held
     with pytest.raises(Fenced):
-        await own_engine.store.drain(first, epochs[0] - 1, done_seq=0, max=1)
+        await own_engine.store.upkeep.drain(first, epochs[0] - 1, done_seq=0, max=1)

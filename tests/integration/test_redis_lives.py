@@ -17,8 +17,8 @@ import pytest
 from engine.engine import Engine
 from engine.errors import EngineError, LogUnavailable
 from engine.recovery.redis_lives import LIFE_S
-from engine.shapes import QueueSettings
-from facade.stack.processes.ports import free_port
+from facade.programs.stack.processes.ports import free_port
+from schemas.records.settings import QueueSettings
 from state.keys import Unit
 from tests.faults.proxy import Proxy
 from tests.integration.conftest import BY, MakeEngine
@@ -61,7 +61,7 @@ async def pair(tmp_path: Path, make_engine: MakeEngine) -> AsyncIterator[Pair]:
         for proxy in proxies:
             await proxy.start()
         engines = [await make_engine(redis_url=f"redis://127.0.0.1:{proxy.port}/0") for proxy in proxies]
-        await engines[0].create_queue(BY, "q", QueueSettings(durable_acks=True))
+        await engines[0].queues.create_queue(BY, "q", QueueSettings(durable_acks=True))
         yield Pair(a, b, proxies, engines)
     finally:
         for proxy in proxies:
@@ -137,19 +137,21 @@ async def test_a_durable_ack_is_not_answered_when_another_life_was_named(pair: P
     await send(first, "q", "one")
     got = await receive(first, "q", wait_ms=2000)
     await ack(first, "q", got)
-    partitions = [(await first.store.last_seq(unit), unit.partition) for unit in queue.units]
+    partitions = [(await first.store.upkeep.last_seq(unit), unit.partition) for unit in queue.units]
     seq, partition = max(partitions)
     journaled, store, named = first.parts.units.owner.journaled, first.store, other.catalog.life
-    drained_seq = store.drained_seq
+    drained_seq = store.upkeep.drained_seq
 
     async def drained_late(unit: Unit) -> tuple[int, int]:
         found = await drained_seq(unit)
-        await other.catalog.name_life(msgspec.structs.replace(named, generation=named.generation + 1, redis_run_id="another"))
+        await other.catalog.name_life(
+            msgspec.structs.replace(named, generation=named.generation + 1, redis_run_id="another")
+        )
         return found
 
     until = asyncio.get_running_loop().time() + 5
     await journaled.wait(queue, partition, seq, until)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(journaled, "_store", SimpleNamespace(drained_seq=drained_late, now_ms=store.now_ms))
+        patch.setattr(journaled, "_upkeep", SimpleNamespace(drained_seq=drained_late, units=store.units))
         with pytest.raises(LogUnavailable, match="another Redis came into use"):
             await journaled.wait(queue, partition, seq, until)

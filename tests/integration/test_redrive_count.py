@@ -14,11 +14,12 @@ from engine.errors import LogUnavailable
 from engine.log.shapes import Chunk
 from engine.move import mover
 from engine.rules.queue import Queue
-from engine.runtime import failpoints
-from engine.runtime.deadline import state_until
-from engine.runtime.failpoints import arm, disarm
-from engine.shapes import QueueSettings, SendEntry, TaskInfo
-from schemas.records import Message, RedrivePolicy, TaskRecord
+from engine.shapes import SendEntry, TaskInfo
+from runtime import failpoints
+from runtime.deadline import state_until
+from runtime.failpoints import arm, disarm
+from schemas.records import Message, TaskRecord
+from schemas.records.settings import QueueSettings, RedrivePolicy
 from schemas.vocabulary import TaskStatus
 from state.keys import Unit
 from tests.integration.conftest import MakeEngine
@@ -32,30 +33,37 @@ LETTERS = 600
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A lost mover is waited for 1 s, not 30."""
-    for module in ("window.window", "move.mover", "receive.poll", "receive.handles.leases", "move.task_runner"):
+    for module in (
+        "window.window",
+        "move.copies",
+        "move.dead_letters",
+        "receive.poll",
+        "handles.kills",
+        "move.redrive_step",
+    ):
         monkeypatch.setattr(f"engine.{module}.MOVER_LEASE_MS", 1000)
     yield
     disarm()
 
 
 async def with_letters(engine: Engine) -> None:
-    await engine.create_queue(BY, "dlq", QueueSettings(partitions=2))
-    await engine.create_queue(BY, "q", QueueSettings(partitions=2, redrive_policy=RedrivePolicy("dlq", 5)))
+    await engine.queues.create_queue(BY, "dlq", QueueSettings(partitions=2))
+    await engine.queues.create_queue(BY, "q", QueueSettings(partitions=2, redrive_policy=RedrivePolicy("dlq", 5)))
     for at in range(0, LETTERS, 100):
-        await engine.send(BY, "q", [SendEntry(b"%d" % n) for n in range(at, at + 100)])
+        await engine.messages.send(BY, "q", [SendEntry(b"%d" % n) for n in range(at, at + 100)])
     killed = 0
     while killed < LETTERS:
         got = await receive(engine, "q", max=100, wait_ms=2000)
-        assert {r.status for r in await engine.kill(BY, "q", [d.handle for d in got])} == {"ok"}
+        assert {r.status for r in await engine.messages.kill(BY, "q", [d.handle for d in got])} == {"ok"}
         killed += len(got)
 
 
 async def ended(engine: Engine, id: str, within_s: float = 60) -> TaskInfo:
     async def over() -> bool:
-        return (await engine.get_task(BY, id)).status != TaskStatus.RUNNING
+        return (await engine.tasks.get_task(BY, id)).status != TaskStatus.RUNNING
 
     await eventually(over, within_s)
-    return await engine.get_task(BY, id)
+    return await engine.tasks.get_task(BY, id)
 
 
 @pytest.mark.long
@@ -63,13 +71,15 @@ async def ended(engine: Engine, id: str, within_s: float = 60) -> TaskInfo:
     ("point", "times"),
     [("redrive.claimed", 3), ("redrive.saved", 1), ("move.held", 40), ("move.loaded", 40), ("move.after_settle", 40)],
 )
-async def test_a_runner_that_dies_again_and_again_counts_each_letter_once(own_engine: Engine, point: str, times: int) -> None:
+async def test_a_runner_that_dies_again_and_again_counts_each_letter_once(
+    own_engine: Engine, point: str, times: int
+) -> None:
     async def died() -> bool:
         return failpoints._armed[point].seen >= times
 
     await with_letters(own_engine)
     # So slowly that it writes three times how far it got.
-    task = await own_engine.redrive(BY, "dlq", None, None, 200)
+    task = await own_engine.tasks.redrive(BY, "dlq", None, None, 200)
     for _ in range(3):
         # The runner begins anew; what it had not written down is not in the record.
         arm(f"{point}=raise*{times}")
@@ -85,17 +95,19 @@ async def test_what_others_settled_is_not_counted(own_engine: Engine) -> None:
     got = await receive(own_engine, "dlq", max=50, wait_ms=1000)
     await ack(own_engine, "dlq", got)
     arm("redrive.saved=raise*1")
-    found = await ended(own_engine, (await own_engine.redrive(BY, "dlq", None, None, 0)).id)
+    found = await ended(own_engine, (await own_engine.tasks.redrive(BY, "dlq", None, None, 0)).id)
     assert (found.moved, found.failed) == (LETTERS - len(got), 0)
 
 
-async def test_another_worker_takes_the_count_over_also_when_redis_was_lost(make_engine: MakeEngine, stack: Services) -> None:
+async def test_another_worker_takes_the_count_over_also_when_redis_was_lost(
+    make_engine: MakeEngine, stack: Services
+) -> None:
     engine, other = await make_engine(), await make_engine()
     await with_letters(engine)
-    task = await engine.redrive(BY, "dlq", None, None, 300)
+    task = await engine.tasks.redrive(BY, "dlq", None, None, 300)
 
     async def some_moved() -> bool:
-        return (await engine.get_queue(BY, "dlq")).tags[0].backlog < LETTERS - 100
+        return (await engine.queues.get_queue(BY, "dlq")).tags[0].backlog < LETTERS - 100
 
     await eventually(some_moved)
     for worker in (engine, other):  # as a killed one: nothing is written down
@@ -111,7 +123,7 @@ async def test_what_a_paused_runner_settles_after_its_successor_has_read_the_jou
     own_engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await with_letters(own_engine)
-    progress = own_engine.parts.administration.tasks._progress
+    progress = own_engine.parts.administration.tasks._runner._progress
     read, reads, second = progress.moved_beyond, 0, 0.0
 
     async def too_early(queue: Queue, task: TaskRecord) -> list[set[int]]:
@@ -124,7 +136,7 @@ async def test_what_a_paused_runner_settles_after_its_successor_has_read_the_jou
         return await read(queue, task)
 
     monkeypatch.setattr(progress, "moved_beyond", too_early)
-    task = await own_engine.redrive(BY, "dlq", None, None, 300)
+    task = await own_engine.tasks.redrive(BY, "dlq", None, None, 300)
     arm("move.after_settle=raise*250")  # before it has written what it moved in this second
     found = await ended(own_engine, task.id)
     assert (found.moved, found.failed) == (LETTERS, 0) and reads >= 3
@@ -136,10 +148,10 @@ async def test_a_cancelled_task_counts_what_its_runner_had_not_written_down(
 ) -> None:
     await with_letters(own_engine)
     tasks = own_engine.parts.administration.tasks
-    task = await own_engine.redrive(BY, "dlq", None, None, 200)
+    task = await own_engine.tasks.redrive(BY, "dlq", None, None, 200)
 
     async def some_moved() -> bool:
-        return (await own_engine.get_queue(BY, "dlq")).tags[0].backlog < LETTERS - 100
+        return (await own_engine.queues.get_queue(BY, "dlq")).tags[0].backlog < LETTERS - 100
 
     if fails:  # while it has moved more than its record says
 
@@ -152,8 +164,8 @@ async def test_a_cancelled_task_counts_what_its_runner_had_not_written_down(
         await eventually(some_moved)
         for running in tasks._running.values():
             running.cancel()
-    found = await own_engine.cancel_task(BY, task.id)
-    moved = LETTERS - (await own_engine.get_queue(BY, "dlq")).tags[0].backlog
+    found = await own_engine.tasks.cancel_task(BY, task.id)
+    moved = LETTERS - (await own_engine.queues.get_queue(BY, "dlq")).tags[0].backlog
     assert (found.status, found.moved, found.total) == ("cancelled", moved, moved) and moved >= 100
     assert len(await drain(own_engine, "q")) >= moved  # what a killed runner was moving may be in both
 
@@ -161,23 +173,27 @@ async def test_a_cancelled_task_counts_what_its_runner_had_not_written_down(
 async def test_a_task_that_fails_counts_what_a_dead_runner_had_not_written_down(make_engine: MakeEngine) -> None:
     engine, other = await make_engine(), await make_engine()
     await with_letters(engine)
-    await engine.create_queue(BY, "elsewhere", QueueSettings(partitions=1))
-    task = await engine.redrive(BY, "dlq", "elsewhere", None, 200)
+    await engine.queues.create_queue(BY, "elsewhere", QueueSettings(partitions=1))
+    task = await engine.tasks.redrive(BY, "dlq", "elsewhere", None, 200)
 
     async def some_moved() -> bool:
-        return (await engine.get_queue(BY, "dlq")).tags[0].backlog < LETTERS - 100
+        return (await engine.queues.get_queue(BY, "dlq")).tags[0].backlog < LETTERS - 100
 
     await eventually(some_moved)
     for worker in (engine, other):
         await worker.parts.administration.tasks.stop()
-    moved = (await engine.get_queue(BY, "elsewhere")).tags[0].backlog
-    await engine.delete_queue(BY, "elsewhere")
+    copies = (await engine.queues.get_queue(BY, "elsewhere")).tags[0].backlog
+    await engine.queues.delete_queue(BY, "elsewhere")
     await other.parts.administration.tasks.start()
     found = await ended(other, task.id)
-    assert (found.status, found.moved) == ("failed", moved) and moved >= 100
+    # A runner may be stopped between a copy and the end of the letter, which then is still there.
+    moved = LETTERS - (await engine.queues.get_queue(BY, "dlq")).tags[0].backlog
+    assert (found.status, found.moved) == ("failed", moved) and 100 <= moved <= copies
 
 
-async def test_a_kafka_that_is_away_for_a_while_makes_no_letter_fail(own_engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_kafka_that_is_away_for_a_while_makes_no_letter_fail(
+    own_engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     await with_letters(own_engine)
     log, append, refused = own_engine.log, own_engine.log.append, 0
 
@@ -189,7 +205,7 @@ async def test_a_kafka_that_is_away_for_a_while_makes_no_letter_fail(own_engine:
         return await append(topic, *rest, **more)
 
     monkeypatch.setattr(log, "append", no_answer)
-    found = await ended(own_engine, (await own_engine.redrive(BY, "dlq", None, None, 0)).id)
+    found = await ended(own_engine, (await own_engine.tasks.redrive(BY, "dlq", None, None, 0)).id)
     assert refused == 30
     assert (found.status, found.moved, found.failed) == ("completed", LETTERS, 0)
     assert len(await drain(own_engine, "q", expect=LETTERS)) == LETTERS
@@ -211,7 +227,7 @@ async def test_no_letter_is_left_out_because_its_claim_expired(
 
     monkeypatch.setattr(mover, "_moved", slowly)
     await with_letters(own_engine)
-    found = await ended(own_engine, (await own_engine.redrive(BY, "dlq", None, None, 0)).id)
+    found = await ended(own_engine, (await own_engine.tasks.redrive(BY, "dlq", None, None, 0)).id)
     assert "expired before it could be moved; it will be retried" in caplog.text
     assert (found.status, found.moved, found.failed) == ("completed", LETTERS, 0)
     assert len(await drain(own_engine, "q", expect=LETTERS)) == LETTERS
@@ -229,14 +245,14 @@ async def test_no_letter_stays_behind_that_was_moved_just_before_redis_was_lost(
         return 0
 
     async def some_moved() -> bool:
-        return (await own_engine.get_queue(BY, "dlq")).tags[0].backlog < LETTERS - 100
+        return (await own_engine.queues.get_queue(BY, "dlq")).tags[0].backlog < LETTERS - 100
 
     with monkeypatch.context() as until_lost:
         # The journal gets nothing of the letters until Redis is lost, as beside a slow disk.
         for loader in own_engine.parts.units.owner.owned.values():
             if loader.queue.name == "dlq":
                 until_lost.setattr(loader.outbox, "drain", no_drain)
-        task = await own_engine.redrive(BY, "dlq", None, None, 0)
+        task = await own_engine.tasks.redrive(BY, "dlq", None, None, 0)
         await eventually(some_moved)
         await asyncio.sleep(2)  # it writes after a second how far it got
         done = await receive(own_engine, "q", max=50, wait_ms=1000)
@@ -253,8 +269,8 @@ async def test_no_letter_stays_behind_that_was_moved_just_before_redis_was_lost(
 
 
 async def test_what_is_moved_is_not_in_the_journal_while_redis_is_empty(own_engine: Engine, stack: Services) -> None:
-    await own_engine.create_queue(BY, "dlq", QueueSettings(partitions=1))
-    queue, progress = own_engine.catalog.queues["dlq"], own_engine.parts.administration.tasks._progress
+    await own_engine.queues.create_queue(BY, "dlq", QueueSettings(partitions=1))
+    queue, progress = own_engine.catalog.queues["dlq"], own_engine.parts.administration.tasks._runner._progress
     lives = {0: await progress.life(queue, 0)}
     await progress.journaled(queue, lives)
     wipe(stack, own_engine)
@@ -262,8 +278,10 @@ async def test_what_is_moved_is_not_in_the_journal_while_redis_is_empty(own_engi
         await progress.journaled(queue, lives)
 
 
-async def test_no_consumer_gets_a_letter_whose_copy_a_lost_runner_has_made(own_engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("task_runner", "mover"):
+async def test_no_consumer_gets_a_letter_whose_copy_a_lost_runner_has_made(
+    own_engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("redrive_step", "copies"):
         monkeypatch.setattr(f"engine.move.{module}.MOVER_LEASE_MS", 4_000)
     await with_letters(own_engine)
     loop, tasks = asyncio.get_running_loop(), own_engine.parts.administration.tasks
@@ -272,7 +290,7 @@ async def test_no_consumer_gets_a_letter_whose_copy_a_lost_runner_has_made(own_e
         return failpoints._armed["move.before_settle"].seen >= 50
 
     arm("move.before_settle=raise*50")
-    task = await own_engine.redrive(BY, "dlq", None, None, 0)
+    task = await own_engine.tasks.redrive(BY, "dlq", None, None, 0)
     await eventually(lost)
     held_since = loop.time()
     await tasks.stop()
@@ -283,13 +301,15 @@ async def test_no_consumer_gets_a_letter_whose_copy_a_lost_runner_has_made(own_e
     assert moved and not moved & set(seen)
     handles = list(seen.values())
     for at in range(0, len(handles), 100):
-        await own_engine.release(BY, "dlq", handles[at : at + 100], 0)
+        await own_engine.messages.release(BY, "dlq", handles[at : at + 100], 0)
     await tasks.start()
     found = await ended(own_engine, task.id)
     assert (found.status, found.moved, found.failed) == ("completed", LETTERS, 0)
 
 
-async def test_a_broker_that_answers_with_an_older_end_ends_no_task(own_engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_broker_that_answers_with_an_older_end_ends_no_task(
+    own_engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     await with_letters(own_engine)
     log, fetch, older = own_engine.log, own_engine.log.fetch, 0
 
@@ -301,21 +321,25 @@ async def test_a_broker_that_answers_with_an_older_end_ends_no_task(own_engine: 
         return await fetch(topic, partition, offset, *rest, **more)
 
     monkeypatch.setattr(log, "fetch", fetched)
-    found = await ended(own_engine, (await own_engine.redrive(BY, "dlq", None, None, 0)).id)
+    found = await ended(own_engine, (await own_engine.tasks.redrive(BY, "dlq", None, None, 0)).id)
     assert older == 5
     assert (found.status, found.moved, found.failed) == ("completed", LETTERS, 0)
 
 
-async def test_a_letter_behind_more_than_a_window_takes_ends_the_task(make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_letter_behind_more_than_a_window_takes_ends_the_task(
+    make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     engine = await make_engine(window_messages=10)
-    await engine.create_queue(BY, "dlq.fifo", QueueSettings(fifo=True, partitions=1))
-    await engine.create_queue(BY, "q.fifo", QueueSettings(fifo=True, partitions=1, redrive_policy=RedrivePolicy("dlq.fifo", 5)))
+    await engine.queues.create_queue(BY, "dlq.fifo", QueueSettings(fifo=True, partitions=1))
+    await engine.queues.create_queue(
+        BY, "q.fifo", QueueSettings(fifo=True, partitions=1, redrive_policy=RedrivePolicy("dlq.fifo", 5))
+    )
     for n in range(60):
-        await engine.send(BY, "q.fifo", [SendEntry(b"%d" % n, group=f"g{n}", dedup_id=f"d{n}")])
+        await engine.messages.send(BY, "q.fifo", [SendEntry(b"%d" % n, group=f"g{n}", dedup_id=f"d{n}")])
     killed = 0
     while killed < 60:
         got = await receive(engine, "q.fifo", max=10, wait_ms=2000)
-        assert {r.status for r in await engine.kill(BY, "q.fifo", [d.handle for d in got])} == {"ok"}
+        assert {r.status for r in await engine.messages.kill(BY, "q.fifo", [d.handle for d in got])} == {"ok"}
         killed += len(got)
     part = (engine.catalog.queues["dlq.fifo"].topic, 0)
 
@@ -325,27 +349,31 @@ async def test_a_letter_behind_more_than_a_window_takes_ends_the_task(make_engin
     await eventually(all_there)
     incarnation = engine.catalog.queues["dlq.fifo"].incarnation
     with monkeypatch.context() as patch:
-        patch.setattr("engine.move.task_runner.WAIT_S", 2.0)
-        found = await ended(engine, (await engine.redrive(BY, "dlq.fifo", None, None, 0, ids=[f"{incarnation}/0/59"])).id, 30)
+        patch.setattr("engine.move.redrive_step.WAIT_S", 2.0)
+        found = await ended(
+            engine, (await engine.tasks.redrive(BY, "dlq.fifo", None, None, 0, ids=[f"{incarnation}/0/59"])).id, 30
+        )
     assert (found.status, found.moved) == ("failed", 0)
     assert "/0/59 lies behind more messages of queue 'dlq.fifo' than its window takes" in found.failure
-    found = await ended(engine, (await engine.redrive(BY, "dlq.fifo", None, None, 0)).id)
+    found = await ended(engine, (await engine.tasks.redrive(BY, "dlq.fifo", None, None, 0)).id)
     assert (found.status, found.moved) == ("completed", 60)
 
 
-async def test_a_cancelled_task_is_counted_when_kafka_is_back(own_engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_cancelled_task_is_counted_when_kafka_is_back(
+    own_engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("engine.move.redrive.COUNT_AGAIN_S", 0.2)
     await with_letters(own_engine)
     tasks = own_engine.parts.administration.tasks
-    task = await own_engine.redrive(BY, "dlq", None, None, 200)
+    task = await own_engine.tasks.redrive(BY, "dlq", None, None, 200)
 
     async def some_moved() -> bool:
-        return (await own_engine.get_queue(BY, "dlq")).tags[0].backlog < LETTERS - 100
+        return (await own_engine.queues.get_queue(BY, "dlq")).tags[0].backlog < LETTERS - 100
 
     await eventually(some_moved)
     for running in tasks._running.values():
         running.cancel()
-    read, away = tasks._progress.moved_beyond, 2
+    read, away = tasks._runner._progress.moved_beyond, 2
 
     async def moved_beyond(queue: Queue, task: TaskRecord) -> list[set[int]]:
         nonlocal away
@@ -354,22 +382,28 @@ async def test_a_cancelled_task_is_counted_when_kafka_is_back(own_engine: Engine
             raise LogUnavailable("Kafka is away")
         return await read(queue, task)
 
-    monkeypatch.setattr(tasks._progress, "moved_beyond", moved_beyond)
-    await own_engine.cancel_task(BY, task.id)
-    moved = LETTERS - (await own_engine.get_queue(BY, "dlq")).tags[0].backlog
+    monkeypatch.setattr(tasks._runner._progress, "moved_beyond", moved_beyond)
+    await own_engine.tasks.cancel_task(BY, task.id)
+    moved = LETTERS - (await own_engine.queues.get_queue(BY, "dlq")).tags[0].backlog
 
     async def counted() -> bool:
-        found = await own_engine.get_task(BY, task.id)
+        found = await own_engine.tasks.get_task(BY, task.id)
         return (found.status, found.moved, found.total) == ("cancelled", moved, moved)
 
     await eventually(counted)
     assert moved >= 100
 
 
-async def test_a_life_that_another_worker_begins_meanwhile_is_another(own_engine: Engine, stack: Services, monkeypatch: Any) -> None:
-    await own_engine.create_queue(BY, "dlq", QueueSettings(partitions=1))
-    queue, progress, store = own_engine.catalog.queues["dlq"], own_engine.parts.administration.tasks._progress, own_engine.store
-    life, drained_seq = await progress.life(queue, 0), store.drained_seq
+async def test_a_life_that_another_worker_begins_meanwhile_is_another(
+    own_engine: Engine, stack: Services, monkeypatch: Any
+) -> None:
+    await own_engine.queues.create_queue(BY, "dlq", QueueSettings(partitions=1))
+    queue, progress, store = (
+        own_engine.catalog.queues["dlq"],
+        own_engine.parts.administration.tasks._runner._progress,
+        own_engine.store,
+    )
+    life, drained_seq = await progress.life(queue, 0), store.upkeep.drained_seq
     wipe(stack, own_engine)
 
     async def rebuilt_behind(unit: Unit) -> tuple[int, int]:
@@ -378,5 +412,5 @@ async def test_a_life_that_another_worker_begins_meanwhile_is_another(own_engine
         return found
 
     with monkeypatch.context() as patch:
-        patch.setattr(store, "drained_seq", rebuilt_behind)
+        patch.setattr(store.upkeep, "drained_seq", rebuilt_behind)
         assert await progress.life(queue, 0) != life

@@ -14,8 +14,9 @@ import pytest
 
 from engine.engine import Engine
 from engine.errors import NotAuthorised
-from engine.shapes import Principal, QueueSettings, SendEntry
+from engine.shapes import Principal, SendEntry
 from schemas.filters import Condition, Filter
+from schemas.records.settings import QueueSettings
 from schemas.vocabulary import Level
 from tests.integration.conftest import MakeEngine
 from tests.integration.drive import BY, all_wait, drain, eventually, receive, send
@@ -31,23 +32,25 @@ FILTER = Filter([Condition("kind", "string", b"a")], "AND")
 @pytest.fixture
 async def strict(make_engine: MakeEngine) -> Engine:
     engine = await make_engine(**STRICT)
-    await engine.create_queue(OWNER, "q", QueueSettings())
-    await engine.grant(OWNER, "q", "guest", Level.USE)
+    await engine.queues.create_queue(OWNER, "q", QueueSettings())
+    await engine.callers.grant(OWNER, "q", "guest", Level.USE)
     return engine
 
 
 async def guest(engine: Engine, key: str) -> Principal:
-    _, secret = await engine.create_key(BY, key, "guest", "member")
-    return engine.authenticate(key, secret)
+    _, secret = await engine.callers.create_key(BY, key, "guest", "member")
+    return engine.callers.authenticate(key, secret)
 
 
 def waits(engine: Engine, by: Principal, filter: Filter | None = None) -> asyncio.Task[Any]:
-    return asyncio.create_task(engine.receive(by, "q", None, 10, 20_000, None, None, filter))
+    return asyncio.create_task(engine.messages.receive(by, "q", None, 10, 20_000, None, None, filter))
 
 
 @pytest.mark.parametrize("filter", [None, FILTER])
 @pytest.mark.parametrize("what", ["key", "secret", "level"])
-async def test_a_receive_that_waits_ends_when_its_key_or_right_is_withdrawn(strict: Engine, what: str, filter: Filter | None) -> None:
+async def test_a_receive_that_waits_ends_when_its_key_or_right_is_withdrawn(
+    strict: Engine, what: str, filter: Filter | None
+) -> None:
     by, other = await guest(strict, "k1"), await guest(strict, "k2")
     mine, others, owners = waits(strict, by, filter), waits(strict, other, filter), waits(strict, OWNER, filter)
 
@@ -57,11 +60,11 @@ async def test_a_receive_that_waits_ends_when_its_key_or_right_is_withdrawn(stri
     await eventually(all_three)
     began = time.monotonic()
     if what == "key":
-        await strict.delete_key(BY, "k1")
+        await strict.callers.delete_key(BY, "k1")
     elif what == "secret":
-        await strict.rotate_key(BY, "k1", 0)
+        await strict.callers.rotate_key(BY, "k1", 0)
     else:
-        await strict.grant(OWNER, "q", "guest", Level.NONE)
+        await strict.callers.grant(OWNER, "q", "guest", Level.NONE)
     with pytest.raises(NotAuthorised):
         await mine
     assert time.monotonic() - began < SOON_S
@@ -76,14 +79,14 @@ async def test_a_receive_that_waits_ends_when_its_key_or_right_is_withdrawn(stri
 
 async def test_another_worker_hears_of_it_too(make_engine: MakeEngine) -> None:
     one, two = await make_engine(**STRICT), await make_engine(**STRICT)
-    await one.create_queue(OWNER, "q", QueueSettings())
-    await one.grant(OWNER, "q", "guest", Level.USE)
-    _, secret = await one.create_key(BY, "k", "guest", "member")
+    await one.queues.create_queue(OWNER, "q", QueueSettings())
+    await one.callers.grant(OWNER, "q", "guest", Level.USE)
+    _, secret = await one.callers.create_key(BY, "k", "guest", "member")
     await two.catalog.sync()
-    waiting = waits(two, two.authenticate("k", secret))
+    waiting = waits(two, two.callers.authenticate("k", secret))
     await all_wait(two)
     began = time.monotonic()
-    await one.delete_key(BY, "k")
+    await one.callers.delete_key(BY, "k")
     with pytest.raises(NotAuthorised, match="revoked"):
         await waiting
     assert time.monotonic() - began < SOON_S
@@ -99,17 +102,17 @@ async def test_nothing_is_delivered_once_the_worker_knows(strict: Engine) -> Non
 
         async def wait(by: Principal = by, known: list[bool] = known) -> bool:
             try:
-                got = await strict.receive(by, "q", None, 1, 20_000, None)
+                got = await strict.messages.receive(by, "q", None, 1, 20_000, None)
             except NotAuthorised:
                 return False
             assert not known, "delivered though the key was gone"
             assert len(got) == 1
-            await strict.ack(OWNER, "q", [got[0].handle])
+            await strict.messages.ack(OWNER, "q", [got[0].handle])
             return True
 
         waiting = asyncio.create_task(wait())
         await all_wait(strict)
-        deleting = asyncio.create_task(strict.delete_key(BY, f"r{n}"))
+        deleting = asyncio.create_task(strict.callers.delete_key(BY, f"r{n}"))
         await asyncio.sleep(0.001 * (n % 12))
         await send(strict, "q", str(n))
         if await waiting:
@@ -119,7 +122,7 @@ async def test_nothing_is_delivered_once_the_worker_knows(strict: Engine) -> Non
             # It is there for others at once, as if nobody had had it.
             (back,) = await receive(strict, "q", wait_ms=5_000)
             assert (back.message.body, back.receive_count) == (str(n).encode(), 1)
-            await strict.ack(OWNER, "q", [back.handle])
+            await strict.messages.ack(OWNER, "q", [back.handle])
         await deleting
     print(f"{delivered} delivered, {refused} refused")
     assert refused > 0
@@ -130,24 +133,27 @@ async def test_a_change_that_takes_nothing_away_ends_no_wait(strict: Engine) -> 
     by = await guest(strict, "k")
     waiting = waits(strict, by)
     await all_wait(strict)
-    await strict.grant(OWNER, "q", "somebody", Level.USE)
-    await strict.create_key(BY, "another", "guest", "member")
-    await strict.delete_key(BY, "another")
-    await strict.set_queue(OWNER, "q", QueueSettings(delay_ms=0))
+    await strict.callers.grant(OWNER, "q", "somebody", Level.USE)
+    await strict.callers.create_key(BY, "another", "guest", "member")
+    await strict.callers.delete_key(BY, "another")
+    await strict.queues.set_queue(OWNER, "q", QueueSettings(delay_ms=0))
     await asyncio.sleep(0.3)
     assert not waiting.done()
-    await strict.send(OWNER, "q", [SendEntry(b"x")])
+    await strict.messages.send(OWNER, "q", [SendEntry(b"x")])
     assert [one.message.body for one in await waiting] == [b"x"]
 
 
 async def test_clients_hear_a_403(strict: Engine) -> None:
-    _, secret = await strict.create_key(BY, "k", "guest", "member")
+    _, secret = await strict.callers.create_key(BY, "k", "guest", "member")
     proof = {"authorization": "Basic " + b64encode(f"k:{secret}".encode()).decode()}
-    async with served(strict, **STRICT) as port, httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=20) as client:
+    async with (
+        served(strict, **STRICT) as port,
+        httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=20) as client,
+    ):
         waiting = asyncio.create_task(client.post("/v1/queues/q/receive", json={"wait_seconds": 15}, headers=proof))
         await all_wait(strict)
         began = time.monotonic()
-        await strict.delete_key(BY, "k")
+        await strict.callers.delete_key(BY, "k")
         answer = await waiting
         assert (answer.status_code, answer.json()["code"]) == (403, "not_authorised")
         assert time.monotonic() - began < SOON_S
@@ -155,10 +161,10 @@ async def test_clients_hear_a_403(strict: Engine) -> None:
 
 
 async def test_who_waits_to_be_asked_about_transactions_is_asked_no_more(strict: Engine) -> None:
-    _, secret = await strict.create_key(BY, "k", "owner", "member")
-    by = strict.authenticate("k", secret)
+    _, secret = await strict.callers.create_key(BY, "k", "owner", "member")
+    by = strict.callers.authenticate("k", secret)
     await prepare(strict, "q", "half", by=OWNER, immunity_ms=0)
-    waiting = asyncio.create_task(strict.check(by, GROUP, 10, 9_000))
-    await strict.delete_key(BY, "k")
+    waiting = asyncio.create_task(strict.transactions.check(by, GROUP, 10, 9_000))
+    await strict.callers.delete_key(BY, "k")
     assert await waiting == []
-    assert [check.number for check in await strict.check(OWNER, GROUP, 10, 9_000)] == [1]
+    assert [check.number for check in await strict.transactions.check(OWNER, GROUP, 10, 9_000)] == [1]

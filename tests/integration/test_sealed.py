@@ -22,13 +22,13 @@ from engine.engine import Engine
 from engine.errors import NotAuthenticated, NotOurs
 from engine.log import Headers, Record
 from engine.recovery.sealing import Sealed
-from engine.runtime.clock import now_ms
 from engine.settings import Settings
-from engine.shapes import QueueSettings
-from engine.wiring import wire_maintenance, wire_sealing
-from facade.cli import sealing as cli
-from facade.stack.processes.errors import StackError
+from engine.wiring.commands import wire_maintenance, wire_sealing
+from facade.programs.cli import sealing as cli
+from facade.programs.stack.processes.errors import StackError
+from runtime.clock import now_ms
 from schemas.records import GenerationRecord, KeyRecord, QueueRecord
+from schemas.records.settings import QueueSettings
 from schemas.wire import encode
 from tests.integration.conftest import MakeEngine
 from tests.integration.drive import BY, ack, drain, eventually, receive, send
@@ -57,7 +57,7 @@ async def records_of(engine: Engine, key: str) -> list[Record]:
 
 
 def alarms(engine: Engine) -> dict[str, float]:
-    return {alarm.queue: alarm.number for alarm in engine.alarms() if alarm.kind == "control_refused"}
+    return {alarm.queue: alarm.number for alarm in engine.alerts.alarms() if alarm.kind == "control_refused"}
 
 
 async def refused(engine: Engine, reason: Reason, within_s: float = 10) -> None:
@@ -74,35 +74,41 @@ def forged(principal: str = "mallory") -> bytes:
 
 def queue_fields(name: str) -> dict[str, Any]:
     return {
-        "name": name, "incarnation": secrets.token_hex(8), "owner": "alice", "created_at_ms": 1, "modified_at_ms": 1, "partitions": 1,
-        "delay_ms": 0, "lease_ms": 30_000, "retention_ms": 345_600_000, "max_message_bytes": 262_144, "receive_wait_ms": 0,
+        "name": name, "incarnation": secrets.token_hex(8), "owner": "alice", "created_at_ms": 1, "modified_at_ms": 1,
+        "partitions": 1,
+        "delay_ms": 0, "lease_ms": 30_000, "retention_ms": 345_600_000, "max_message_bytes": 262_144,
+        "receive_wait_ms": 0,
         "max_receive_messages": 10, "tags": [], "next_tag_id": 1,
     }  # fmt: skip
 
 
 @pytest.mark.parametrize("headers", [None, [(SEEN, b"9000000000")], [(SEEN, b"9000000000"), (SEAL, bytes(54))]])
-async def test_a_forged_key_opens_nothing(guarded: Engine, make_engine: MakeEngine, stack: Services, headers: Headers | None) -> None:
+async def test_a_forged_key_opens_nothing(
+    guarded: Engine, make_engine: MakeEngine, stack: Services, headers: Headers | None
+) -> None:
     append(stack, guarded.catalog.topic, "key/evil", forged(), headers)
     await guarded.catalog.sync()
     assert sum(alarms(guarded).values()) == 1
     with pytest.raises(NotAuthenticated):
-        guarded.authenticate("evil", "known to me")
+        guarded.callers.authenticate("evil", "known to me")
     later = await make_engine(auth="required", admin_key_secret=ADMIN, secret=SECRET)
     assert sum(alarms(later).values()) == 1
     with pytest.raises(NotAuthenticated):
-        later.authenticate("evil", "known to me")
-    await later.create_queue(BY, "q", QueueSettings())
+        later.callers.authenticate("evil", "known to me")
+    await later.queues.create_queue(BY, "q", QueueSettings())
     await send(guarded, "q", "goes on")
     assert await drain(later, "q", expect=1) == ["goes on"]
 
 
-async def test_a_key_whose_record_was_touched_goes_on_as_it_was(guarded: Engine, make_engine: MakeEngine, stack: Services) -> None:
-    _, secret = await guarded.create_key(BY, "k", "alice", "member")
+async def test_a_key_whose_record_was_touched_goes_on_as_it_was(
+    guarded: Engine, make_engine: MakeEngine, stack: Services
+) -> None:
+    _, secret = await guarded.callers.create_key(BY, "k", "alice", "member")
     (sealed,) = await records_of(guarded, "key/k")
     assert sealed.value is not None and secret.encode() not in sealed.value
     append(stack, guarded.catalog.topic, "key/k", sealed.value[:-1] + bytes([sealed.value[-1] ^ 1]), sealed.headers)
     await refused(guarded, Reason.ALTERED)
-    assert guarded.authenticate("k", secret).id == "alice"
+    assert guarded.callers.authenticate("k", secret).id == "alice"
 
     async def written_again() -> bool:
         found = await records_of(guarded, "key/k")
@@ -110,25 +116,27 @@ async def test_a_key_whose_record_was_touched_goes_on_as_it_was(guarded: Engine,
 
     await eventually(written_again)  # Kafka's compaction keeps the last one
     later = await make_engine(auth="required", admin_key_secret=ADMIN, secret=SECRET)
-    assert later.authenticate("k", secret).id == "alice"
+    assert later.callers.authenticate("k", secret).id == "alice"
     assert later.catalog._precedence.overwritten == {}
 
 
 async def test_a_record_of_a_key_that_is_played_back_does_not_bring_it_back(
     guarded: Engine, make_engine: MakeEngine, stack: Services
 ) -> None:
-    _, secret = await guarded.create_key(BY, "k", "alice", "member")
+    _, secret = await guarded.callers.create_key(BY, "k", "alice", "member")
     (sealed,) = await records_of(guarded, "key/k")
-    await guarded.delete_key(BY, "k")
+    await guarded.callers.delete_key(BY, "k")
     append(stack, guarded.catalog.topic, "key/k", sealed.value, sealed.headers)
     await refused(guarded, Reason.REPLAYED)
     later = await make_engine(auth="required", admin_key_secret=ADMIN, secret=SECRET)
     for engine in (guarded, later):
         with pytest.raises(NotAuthenticated):
-            engine.authenticate("k", secret)
+            engine.callers.authenticate("k", secret)
 
 
-async def test_a_backup_of_a_key_does_not_count_when_kafka_has_forgotten_that_it_was_deleted(guarded: Engine, stack: Services) -> None:
+async def test_a_backup_of_a_key_does_not_count_when_kafka_has_forgotten_that_it_was_deleted(
+    guarded: Engine, stack: Services
+) -> None:
     """As a record that was sealed before the last day, of a key of which nothing is left."""
     value, headers = Seal(guarded.catalog.topic, SECRET).close("key/k", forged(), 9_000_000, now_ms() - 2 * FRESH_MS)
     append(stack, guarded.catalog.topic, "key/k", value, headers)
@@ -139,7 +147,7 @@ async def test_a_backup_of_a_key_does_not_count_when_kafka_has_forgotten_that_it
 async def test_a_sealed_record_can_not_be_moved_to_another_name_or_installation(
     guarded: Engine, make_engine: MakeEngine, stack: Services
 ) -> None:
-    await guarded.create_key(BY, "k", "alice", "admin")
+    await guarded.callers.create_key(BY, "k", "alice", "admin")
     (sealed,) = await records_of(guarded, "key/k")
     append(stack, guarded.catalog.topic, "key/other", sealed.value, sealed.headers)
     await refused(guarded, Reason.ALTERED)
@@ -151,7 +159,7 @@ async def test_a_sealed_record_can_not_be_moved_to_another_name_or_installation(
 
 
 async def test_nobody_else_deletes_or_takes_a_queue(guarded: Engine, make_engine: MakeEngine, stack: Services) -> None:
-    await guarded.create_queue(BY, "q", QueueSettings(), owner="alice")
+    await guarded.queues.create_queue(BY, "q", QueueSettings(), owner="alice")
     record = guarded.catalog.queues["q"].record
     await send(guarded, "q", "kept")
     append(stack, guarded.catalog.topic, "queue/q", None, [(SEEN, b"9000000000")])
@@ -166,8 +174,10 @@ async def test_nobody_else_deletes_or_takes_a_queue(guarded: Engine, make_engine
     assert await drain(later, "q", expect=1) == ["kept"]
 
 
-async def test_what_was_refused_is_written_over_before_compaction_could_keep_it(guarded: Engine, stack: Services) -> None:
-    await guarded.create_queue(BY, "q", QueueSettings())
+async def test_what_was_refused_is_written_over_before_compaction_could_keep_it(
+    guarded: Engine, stack: Services
+) -> None:
+    await guarded.queues.create_queue(BY, "q", QueueSettings())
     seal = Seal(guarded.catalog.topic, SECRET)
     for _ in range(3):
         append(stack, guarded.catalog.topic, "queue/q", None, None)
@@ -180,7 +190,7 @@ async def test_what_was_refused_is_written_over_before_compaction_could_keep_it(
 
 
 async def test_another_secret_opens_nothing(guarded: Engine, make_engine: MakeEngine) -> None:
-    await guarded.create_key(BY, "k", "alice", "member")
+    await guarded.callers.create_key(BY, "k", "alice", "member")
     with pytest.raises(NotOurs, match="LEASEWAY_SECRET"):
         await make_engine(secret=NEW)
 
@@ -191,25 +201,27 @@ async def test_a_secret_is_replaced_while_the_service_runs(make_engine: MakeEngi
     """
     ways = {"auth": "required", "admin_key_secret": ADMIN}
     old = await make_engine(**ways, secret=SECRET, secret_old=NEW)
-    _, secret = await old.create_key(BY, "k", "alice", "member")
-    await old.create_queue(BY, "q", QueueSettings())
+    _, secret = await old.callers.create_key(BY, "k", "alice", "member")
+    await old.queues.create_queue(BY, "q", QueueSettings())
     await send(old, "q", "a")
     (delivery,) = await receive(old, "q", wait_ms=5_000)
     new = await make_engine(**ways, secret=NEW, secret_old=SECRET)
-    await new.create_key(BY, "l", "bob", "member")
+    await new.callers.create_key(BY, "l", "bob", "member")
     await old.catalog.sync()
-    assert "l" in old.catalog.keys and new.authenticate("k", secret).id == "alice"
+    assert "l" in old.catalog.keys and new.callers.authenticate("k", secret).id == "alice"
     await ack(new, "q", [delivery])
     # Keys k and q and the generation were sealed with the former secret.
     done = await sealed_by(new.settings)
     assert (done.resealed, done.adopted, done.left) == (3, 0, [])
     last = await make_engine(**ways, secret=NEW)
-    assert last.authenticate("k", secret).id == "alice" and "q" in last.catalog.queues
+    assert last.callers.authenticate("k", secret).id == "alice" and "q" in last.catalog.queues
     for engine in (old, new, last):
         assert alarms(engine) == {}
 
 
-async def sealed_by(settings: Settings, names: Collection[str] = (), *, drop: bool = False, copied: bool = False) -> Sealed:
+async def sealed_by(
+    settings: Settings, names: Collection[str] = (), *, drop: bool = False, copied: bool = False
+) -> Sealed:
     """As `leaseway seal --adopt NAMES` does."""
     sealing = wire_sealing(settings, copied=copied)
     try:
@@ -231,7 +243,9 @@ async def shown_by(settings: Settings, *, copied: bool = False) -> dict[str, Can
 
 async def bare_topic(stack: Services, **settings: Any) -> tuple[Settings, str]:
     """The control topic of an installation that nobody has written to."""
-    made = Settings(kafka_bootstrap=stack.bootstrap, redis_url=stack.redis_url, topic_prefix=f"t{secrets.token_hex(4)}", **settings)
+    made = Settings(
+        kafka_bootstrap=stack.bootstrap, redis_url=stack.redis_url, topic_prefix=f"t{secrets.token_hex(4)}", **settings
+    )
     empty = wire_maintenance(made)
     await empty._log.start()
     await empty._catalog._make_topics()
@@ -239,13 +253,15 @@ async def bare_topic(stack: Services, **settings: Any) -> tuple[Settings, str]:
     return made, f"{made.topic_prefix}.control"
 
 
-async def test_rotation_adopts_no_forgery_of_any_shape(guarded: Engine, make_engine: MakeEngine, stack: Services) -> None:
+async def test_rotation_adopts_no_forgery_of_any_shape(
+    guarded: Engine, make_engine: MakeEngine, stack: Services
+) -> None:
     """Neither alone nor by name: each was appended while records were sealed."""
     topic = guarded.catalog.topic
-    _, secret = await guarded.create_key(BY, "k", "alice", "member")
-    _, deleted = await guarded.create_key(BY, "fired", "bob", "admin")
+    _, secret = await guarded.callers.create_key(BY, "k", "alice", "member")
+    _, deleted = await guarded.callers.create_key(BY, "fired", "bob", "admin")
     (alice,), (fired,) = await records_of(guarded, "key/k"), await records_of(guarded, "key/fired")
-    await guarded.delete_key(BY, "fired")
+    await guarded.callers.delete_key(BY, "fired")
     other, now = Seal(topic, "a secret of somebody"), now_ms()
     forge = functools.partial(append, stack, topic)
     forge("key/plain", forged(), None)
@@ -269,10 +285,10 @@ async def test_rotation_adopts_no_forgery_of_any_shape(guarded: Engine, make_eng
     assert done.adopted == 0 and done.resealed >= 1
     last = await make_engine(auth="required", admin_key_secret=ADMIN, secret=NEW)
     assert list(last.catalog.keys) == ["k"] and list(last.catalog.queues) == []
-    assert last.authenticate("k", secret).role == "member"
+    assert last.callers.authenticate("k", secret).role == "member"
     for key, known in (("fired", deleted), ("plain", "known to me"), ("stale", "known to me"), ("k", "known to me")):
         with pytest.raises(NotAuthenticated):
-            last.authenticate(key, known)
+            last.callers.authenticate(key, known)
 
 
 async def test_what_was_sealed_first_may_be_gone(guarded: Engine, make_engine: MakeEngine, stack: Services) -> None:
@@ -293,9 +309,11 @@ async def test_what_was_sealed_first_may_be_gone(guarded: Engine, make_engine: M
     assert shown["key/plain"].barred and (await sealed_by(later, [shown["key/plain"].name])).adopted == 0
 
 
-async def test_a_topic_of_before_opens_once_an_operator_has_named_its_records(make_engine: MakeEngine, stack: Services) -> None:
+async def test_a_topic_of_before_opens_once_an_operator_has_named_its_records(
+    make_engine: MakeEngine, stack: Services
+) -> None:
     made = await make_engine(topic_prefix=f"t{secrets.token_hex(4)}", secret=SECRET)
-    await made.create_queue(BY, "q", QueueSettings())
+    await made.queues.create_queue(BY, "q", QueueSettings())
     before = await made.log.fetch(made.catalog.topic, 0, 0, 100, 4_000_000)
     settings, target = await bare_topic(stack, auth="required", admin_key_secret=ADMIN, secret=SECRET)
     for record in {record.key: record for record in before.records}.values():
@@ -319,7 +337,7 @@ async def test_a_topic_of_before_opens_once_an_operator_has_named_its_records(ma
     done = await sealed_by(settings, [shown[key].name for key in wanted])
     assert done.adopted == 4, "key/later is not what was shown"
     after = await make_engine(**own)
-    assert after.authenticate("k", "its secret").id == "alice"
+    assert after.callers.authenticate("k", "its secret").id == "alice"
     assert list(after.catalog.queues) == ["q"] and list(after.catalog.keys) == ["k"]
     # What was not named may be named later; what comes from now on had to be sealed.
     append(stack, target, "key/after", forged(), None)
@@ -328,13 +346,15 @@ async def test_a_topic_of_before_opens_once_an_operator_has_named_its_records(ma
     shown = await shown_by(settings)
     assert {key for key, one in shown.items() if not one.barred} == {"key/evil", "key/later"}
     assert (await sealed_by(settings, [shown["key/after"].name])).adopted == 0
-    await eventually(lambda: _is(after.authenticate("k", "its secret").id == "alice"))
+    await eventually(lambda: _is(after.callers.authenticate("k", "its secret").id == "alice"))
     done = await sealed_by(settings, drop=True)
     assert (done.dropped, [one for one in done.left if not one.barred]) == (3, [])
     assert (await records_of(after, "key/evil"))[-1].value is None
 
 
-async def test_a_copy_in_another_cluster_opens_and_a_forgery_in_it_does_not(make_engine: MakeEngine, stack: Services) -> None:
+async def test_a_copy_in_another_cluster_opens_and_a_forgery_in_it_does_not(
+    make_engine: MakeEngine, stack: Services
+) -> None:
     settings, target = await bare_topic(stack, auth="required", admin_key_secret=ADMIN, secret=SECRET)
     seal, then = Seal(target, SECRET), now_ms() - 5 * FRESH_MS
     append(stack, target, "generation", *seal.close("generation", encode(GenerationRecord(1, "x", 0)), 0, then))
@@ -347,11 +367,15 @@ async def test_a_copy_in_another_cluster_opens_and_a_forgery_in_it_does_not(make
     assert {key for key, one in shown.items() if not one.barred} == {"generation", "key/k"}
     done = await sealed_by(settings, [one.name for one in shown.values()], copied=True)
     assert (done.adopted, [one.key for one in done.left]) == (2, ["key/plain"])
-    after = await make_engine(topic_prefix=settings.topic_prefix, auth="required", admin_key_secret=ADMIN, secret=SECRET)
-    assert list(after.catalog.keys) == ["k"] and after.authenticate("k", "its secret").id == "alice"
+    after = await make_engine(
+        topic_prefix=settings.topic_prefix, auth="required", admin_key_secret=ADMIN, secret=SECRET
+    )
+    assert list(after.catalog.keys) == ["k"] and after.callers.authenticate("k", "its secret").id == "alice"
 
 
-async def test_an_operator_sees_what_a_record_says_and_accepts_it(make_engine: MakeEngine, stack: Services, tmp_path: Path) -> None:
+async def test_an_operator_sees_what_a_record_says_and_accepts_it(
+    make_engine: MakeEngine, stack: Services, tmp_path: Path
+) -> None:
     settings, target = await bare_topic(stack, auth="required", admin_key_secret=ADMIN, secret=SECRET)
     append(stack, target, "generation", encode(GenerationRecord(1, "x", 0)), None)
     append(stack, target, "key/k", encode(KeyRecord("k", "its secret", "alice", False, now_ms())), None)
@@ -378,5 +402,7 @@ async def test_an_operator_sees_what_a_record_says_and_accepts_it(make_engine: M
         await asyncio.to_thread(run, cli.Wish(adopt=True, names=["key/k@00000000000000000000"]))
     status, lines = await asyncio.to_thread(run, cli.Wish(adopt=True, ask=answer))
     assert (status, len(asked)) == (cli.EXIT_NOT_SEALED, 3) and lines[-1].startswith("# sealed again 0, adopted 1,")
-    after = await make_engine(topic_prefix=settings.topic_prefix, auth="required", admin_key_secret=ADMIN, secret=SECRET)
+    after = await make_engine(
+        topic_prefix=settings.topic_prefix, auth="required", admin_key_secret=ADMIN, secret=SECRET
+    )
     assert list(after.catalog.keys) == ["k"]

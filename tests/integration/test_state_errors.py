@@ -4,7 +4,6 @@ deleted tag held goes in the end.
 
 from __future__ import annotations
 
-import inspect
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
@@ -16,11 +15,12 @@ from engine.engine import Engine
 from engine.errors import EngineError, StoreUnavailable
 from engine.meters.shapes import MetricQuery
 from engine.meters.statistics import day_of
-from engine.runtime import deadline
-from engine.shapes import ExtendEntry, QueueSettings, SendEntry
-from schemas.records import RedrivePolicy
+from engine.shapes import ExtendEntry, SendEntry
+from runtime import deadline
+from schemas.records.settings import QueueSettings, RedrivePolicy
 from state.errors import StateError, StateLost, StateUnavailable
 from tests.integration.drive import BY, eventually, receive, send
+from tests.verbs import verbs
 
 assert state.redis.lock.LockBusy in StateError.__subclasses__()
 LEASE_MS = 3_600_000
@@ -36,92 +36,93 @@ def kinds(of: type[StateError] = StateError) -> Iterator[type[StateError]]:
 
 Verb = Callable[[Engine, dict[str, str]], Awaitable[Any]]
 VERBS: dict[str, Verb] = {
-    "create_queue": lambda e, at: e.create_queue(BY, "new", QueueSettings(partitions=1)),
-    "list_queues": lambda e, at: e.list_queues(BY, "", 10, None),
-    "list_shared": lambda e, at: e.list_shared(BY, "", 10, None),
-    "record": lambda e, at: e.record("q"),
-    "get_queue": lambda e, at: e.get_queue(BY, "q"),
-    "set_queue": lambda e, at: e.set_queue(BY, "q", QueueSettings(delay_ms=1)),
-    "delete_queue": lambda e, at: e.delete_queue(BY, "gone"),
-    "purge": lambda e, at: e.purge(BY, "q"),
-    "copy_queue": lambda e, at: e.copy_queue(BY, "q", "copy"),
-    "get_redrive_policy": lambda e, at: e.get_redrive_policy(BY, "q"),
-    "set_redrive_policy": lambda e, at: e.set_redrive_policy(BY, "q", RedrivePolicy("dlq", 4)),
-    "create_tag": lambda e, at: e.create_tag(BY, "q", "more", 0, None, {}),
-    "list_tags": lambda e, at: e.list_tags(BY, "q"),
-    "delete_tag": lambda e, at: e.delete_tag(BY, "q", "t"),
-    "send": lambda e, at: e.send(BY, "q", [SendEntry(b"m")]),
-    "receive": lambda e, at: e.receive(BY, "q", None, 1, 0, None),
-    "ack": lambda e, at: e.ack(BY, "q", [at["handle"]]),
-    "extend": lambda e, at: e.extend(BY, "q", [ExtendEntry(at["handle"], LEASE_MS)]),
-    "release": lambda e, at: e.release(BY, "q", [at["handle"]]),
-    "kill": lambda e, at: e.kill(BY, "q", [at["handle"]]),
-    "peek": lambda e, at: e.peek(BY, "q", at["id"], None),
-    "peek_next": lambda e, at: e.peek_next(BY, "q", None, 5),
-    "query": lambda e, at: e.query(BY, "q", None, None, None, None, None, 10, None),
-    "delete_message": lambda e, at: e.delete_message(BY, "q", at["id"]),
-    "cancel": lambda e, at: e.cancel(BY, "q", at["to cancel"]),
-    "reschedule": lambda e, at: e.reschedule(BY, "q", at["to move"], 0),
-    "parked_groups": lambda e, at: e.parked_groups(BY, "line", None, 10, None),
-    "unpark": lambda e, at: e.unpark(BY, "line", None, "a"),
-    "redrive": lambda e, at: e.redrive(BY, "dlq", None, None, 0),
-    "list_tasks": lambda e, at: e.list_tasks(BY, "dlq"),
-    "get_task": lambda e, at: e.get_task(BY, at["task"]),
-    "cancel_task": lambda e, at: e.cancel_task(BY, at["task"]),
-    "create_key": lambda e, at: e.create_key(BY, "k", "somebody", "member"),
-    "set_key": lambda e, at: e.set_key(BY, "old", role="reader"),
-    "rotate_key": lambda e, at: e.rotate_key(BY, "old", 1_000),
-    "delete_key": lambda e, at: e.delete_key(BY, "old"),
-    "list_keys": lambda e, at: e.list_keys(BY),
-    "list_grants": lambda e, at: e.list_grants(BY, "q"),
-    "get_grant": lambda e, at: e.get_grant(BY, "q", "somebody"),
-    "grant": lambda e, at: e.grant(BY, "q", "somebody", "receive"),
-    "add_alert": lambda e, at: e.add_alert(BY, "q", None, "delete_request", "count", 1),
-    "delete_alert": lambda e, at: e.delete_alert(BY, "q", at["alert"]),
-    "list_alerts": lambda e, at: e.list_alerts(BY, "q"),
-    "list_alert_events": lambda e, at: e.list_alert_events(BY, "q"),
-    "set_daily_statistics": lambda e, at: e.set_daily_statistics(BY, "q", True),
-    "get_daily_statistics": lambda e, at: e.get_daily_statistics(BY, "q"),
-    "statistics": lambda e, at: e.statistics(BY, "q", day_of(int(time.time() * 1000))),
-    "query_metric": lambda e, at: e.query_metric(BY, "q", MetricQuery("send_request.count", 0, 60_000, 60_000)),
-    "set_contacts": lambda e, at: e.set_contacts(BY, "somebody", "Somebody", "", ""),
-    "set_user_quota": lambda e, at: e.set_user_quota(BY, "somebody", 1, 1, 1),
-    "get_user": lambda e, at: e.get_user(BY, "somebody"),
-    "get_user_use": lambda e, at: e.get_user_use(BY, "somebody"),
+    "create_queue": lambda e, at: e.queues.create_queue(BY, "new", QueueSettings(partitions=1)),
+    "list_queues": lambda e, at: e.queues.list_queues(BY, "", 10, None),
+    "list_shared": lambda e, at: e.queues.list_shared(BY, "", 10, None),
+    "record": lambda e, at: e.queues.record("q"),
+    "get_queue": lambda e, at: e.queues.get_queue(BY, "q"),
+    "set_queue": lambda e, at: e.queues.set_queue(BY, "q", QueueSettings(delay_ms=1)),
+    "delete_queue": lambda e, at: e.queues.delete_queue(BY, "gone"),
+    "purge": lambda e, at: e.queues.purge(BY, "q"),
+    "copy_queue": lambda e, at: e.queues.copy_queue(BY, "q", "copy"),
+    "get_redrive_policy": lambda e, at: e.queues.get_redrive_policy(BY, "q"),
+    "set_redrive_policy": lambda e, at: e.queues.set_redrive_policy(BY, "q", RedrivePolicy("dlq", 4)),
+    "create_tag": lambda e, at: e.queues.create_tag(BY, "q", "more", 0, None, {}),
+    "list_tags": lambda e, at: e.queues.list_tags(BY, "q"),
+    "delete_tag": lambda e, at: e.queues.delete_tag(BY, "q", "t"),
+    "send": lambda e, at: e.messages.send(BY, "q", [SendEntry(b"m")]),
+    "receive": lambda e, at: e.messages.receive(BY, "q", None, 1, 0, None),
+    "ack": lambda e, at: e.messages.ack(BY, "q", [at["handle"]]),
+    "extend": lambda e, at: e.messages.extend(BY, "q", [ExtendEntry(at["handle"], LEASE_MS)]),
+    "release": lambda e, at: e.messages.release(BY, "q", [at["handle"]]),
+    "kill": lambda e, at: e.messages.kill(BY, "q", [at["handle"]]),
+    "peek": lambda e, at: e.messages.peek(BY, "q", at["id"], None),
+    "peek_next": lambda e, at: e.messages.peek_next(BY, "q", None, 5),
+    "query": lambda e, at: e.messages.query(BY, "q", None, None, None, None, None, 10, None),
+    "delete_message": lambda e, at: e.messages.delete_message(BY, "q", at["id"]),
+    "cancel": lambda e, at: e.messages.cancel(BY, "q", at["to cancel"]),
+    "reschedule": lambda e, at: e.messages.reschedule(BY, "q", at["to move"], 0),
+    "parked_groups": lambda e, at: e.tasks.parked_groups(BY, "line", None, 10, None),
+    "unpark": lambda e, at: e.tasks.unpark(BY, "line", None, "a"),
+    "redrive": lambda e, at: e.tasks.redrive(BY, "dlq", None, None, 0),
+    "list_tasks": lambda e, at: e.tasks.list_tasks(BY, "dlq"),
+    "get_task": lambda e, at: e.tasks.get_task(BY, at["task"]),
+    "cancel_task": lambda e, at: e.tasks.cancel_task(BY, at["task"]),
+    "create_key": lambda e, at: e.callers.create_key(BY, "k", "somebody", "member"),
+    "set_key": lambda e, at: e.callers.set_key(BY, "old", role="reader"),
+    "rotate_key": lambda e, at: e.callers.rotate_key(BY, "old", 1_000),
+    "delete_key": lambda e, at: e.callers.delete_key(BY, "old"),
+    "list_keys": lambda e, at: e.callers.list_keys(BY),
+    "list_grants": lambda e, at: e.callers.list_grants(BY, "q"),
+    "get_grant": lambda e, at: e.callers.get_grant(BY, "q", "somebody"),
+    "grant": lambda e, at: e.callers.grant(BY, "q", "somebody", "receive"),
+    "add_alert": lambda e, at: e.alerts.add_alert(BY, "q", None, "delete_request", "count", 1),
+    "delete_alert": lambda e, at: e.alerts.delete_alert(BY, "q", at["alert"]),
+    "list_alerts": lambda e, at: e.alerts.list_alerts(BY, "q"),
+    "list_alert_events": lambda e, at: e.alerts.list_alert_events(BY, "q"),
+    "set_daily_statistics": lambda e, at: e.alerts.set_daily_statistics(BY, "q", True),
+    "get_daily_statistics": lambda e, at: e.alerts.get_daily_statistics(BY, "q"),
+    "statistics": lambda e, at: e.alerts.statistics(BY, "q", day_of(int(time.time() * 1000))),
+    "query_metric": lambda e, at: e.alerts.query_metric(BY, "q", MetricQuery("send_request.count", 0, 60_000, 60_000)),
+    "set_contacts": lambda e, at: e.callers.set_contacts(BY, "somebody", "Somebody", "", ""),
+    "set_user_quota": lambda e, at: e.callers.set_user_quota(BY, "somebody", 1, 1, 1),
+    "get_user": lambda e, at: e.callers.get_user(BY, "somebody"),
+    "get_user_use": lambda e, at: e.callers.get_user_use(BY, "somebody"),
     "ready": lambda e, at: e.ready(),
-    "prepare": lambda e, at: e.prepare(BY, "q", "g", [SendEntry(b"m")], 0),
-    "get_transaction": lambda e, at: e.get_transaction(BY, at["half"]),
-    "list_transactions": lambda e, at: e.list_transactions(BY, "q", None, 10),
-    "unknown": lambda e, at: e.unknown(BY, at["half"]),
-    "check": lambda e, at: e.check(BY, "g", 10, 1_000),
-    "commit": lambda e, at: e.commit(BY, at["half"]),
-    "rollback": lambda e, at: e.rollback(BY, at["other half"]),
-    "set_webhook": lambda e, at: e.set_webhook(BY, "g", "https://example.com/", None),
-    "get_webhook": lambda e, at: e.get_webhook(BY, "g"),
-    "delete_webhook": lambda e, at: e.delete_webhook(BY, "g"),
+    "prepare": lambda e, at: e.transactions.prepare(BY, "q", "g", [SendEntry(b"m")], 0),
+    "get_transaction": lambda e, at: e.transactions.get_transaction(BY, at["half"]),
+    "list_transactions": lambda e, at: e.transactions.list_transactions(BY, "q", None, 10),
+    "unknown": lambda e, at: e.transactions.unknown(BY, at["half"]),
+    "check": lambda e, at: e.transactions.check(BY, "g", 10, 1_000),
+    "commit": lambda e, at: e.transactions.commit(BY, at["half"]),
+    "rollback": lambda e, at: e.transactions.rollback(BY, at["other half"]),
+    "set_webhook": lambda e, at: e.transactions.set_webhook(BY, "g", "https://example.com/", None),
+    "get_webhook": lambda e, at: e.transactions.get_webhook(BY, "g"),
+    "delete_webhook": lambda e, at: e.transactions.delete_webhook(BY, "g"),
 }
 
 
 def test_every_verb_is_in_the_table() -> None:
-    verbs = {name for name, method in inspect.getmembers(Engine, inspect.iscoroutinefunction) if not name.startswith("_")}
-    assert verbs - {"start", "stop"} == VERBS.keys()
+    assert verbs().keys() | {"ready"} == VERBS.keys()
 
 
 async def a_service(engine: Engine) -> dict[str, str]:
     """Something for each verb to work on; a handle, a message id and a task id."""
     for name in ("dlq", "gone"):
-        await engine.create_queue(BY, name, QueueSettings(partitions=1))
-    await engine.create_queue(BY, "q", QueueSettings(partitions=1, redrive_policy=RedrivePolicy("dlq", 3)))
-    await engine.create_queue(BY, "line", QueueSettings(partitions=1, fifo=True, on_exhausted="park", max_receive_count=1))
-    await engine.create_tag(BY, "q", "t", 0, None, {})
-    await engine.create_key(BY, "old", "somebody", "member")
+        await engine.queues.create_queue(BY, name, QueueSettings(partitions=1))
+    await engine.queues.create_queue(BY, "q", QueueSettings(partitions=1, redrive_policy=RedrivePolicy("dlq", 3)))
+    await engine.queues.create_queue(
+        BY, "line", QueueSettings(partitions=1, fifo=True, on_exhausted="park", max_receive_count=1)
+    )
+    await engine.queues.create_tag(BY, "q", "t", 0, None, {})
+    await engine.callers.create_key(BY, "old", "somebody", "member")
     sent = await send(engine, "q", "a", "b")
     (got,) = await receive(engine, "q", max=1, lease_ms=LEASE_MS)
     delayed = await send(engine, "q", "c", "d", delay_ms=LEASE_MS)
-    task = await engine.redrive(BY, "dlq", None, None, 1)
-    halves = [await engine.prepare(BY, "q", "g", [SendEntry(b"half")], 0) for _ in range(2)]
-    await engine.set_webhook(BY, "g", "http://127.0.0.1:1/", None)
-    alert = await engine.add_alert(BY, "q", None, "send_request", "count", 1_000)
+    task = await engine.tasks.redrive(BY, "dlq", None, None, 1)
+    halves = [await engine.transactions.prepare(BY, "q", "g", [SendEntry(b"half")], 0) for _ in range(2)]
+    await engine.transactions.set_webhook(BY, "g", "http://127.0.0.1:1/", None)
+    alert = await engine.alerts.add_alert(BY, "q", None, "send_request", "count", 1_000)
     halves_at = {"half": halves[0].id, "other half": halves[1].id}
     delayed_at = {"to cancel": delayed[0].id, "to move": delayed[1].id}
     return {"handle": got.handle, "id": sent[1].id, "task": task.id, "alert": alert.id, **halves_at, **delayed_at}
@@ -144,8 +145,8 @@ async def test_only_errors_of_the_engine_leave_a_verb(
     escaped: dict[str, str] = {}
     slow: dict[str, float] = {}
     with monkeypatch.context() as wrong:
-        wrong.setattr(own_engine.store, "_run", refuse)
-        wrong.setattr(own_engine.store, "_ask", refuse)
+        wrong.setattr(own_engine.store.units.scripts, "run", refuse)
+        wrong.setattr(own_engine.store.units.scripts, "ask", refuse)
         if how == "everything":  # locks too
             wrong.setattr(own_engine.parts.base.connection, "call", refuse_at_once)
         for name, verb in VERBS.items():
@@ -169,9 +170,9 @@ async def test_what_a_deleted_tag_held_goes_though_redis_was_started_again(own_e
     unit, store = own_engine.catalog.queues["q"].units[0], own_engine.store
     tag = own_engine.catalog.queues["q"].by_name["t"].id
     own_engine.parts.base.connection.fence.close()
-    await own_engine.delete_tag(BY, "q", "t")
+    await own_engine.queues.delete_tag(BY, "q", "t")
     assert await held(own_engine, unit, tag) == []
-    assert tag not in await store.known_tags(unit)
+    assert tag not in await store.upkeep.known_tags(unit)
 
 
 @pytest.mark.parametrize("kind", [StateUnavailable, StateLost], ids=lambda kind: kind.__name__)
@@ -187,17 +188,19 @@ async def test_what_a_deleted_tag_held_goes_though_redis_was_away(
         raise kind("by the test")
 
     with monkeypatch.context() as wrong:
-        wrong.setattr(store, "close", refuse)
+        wrong.setattr(store.upkeep, "close", refuse)
         with pytest.raises(EngineError):
-            await own_engine.delete_tag(BY, "q", "t")
+            await own_engine.queues.delete_tag(BY, "q", "t")
     await own_engine.parts.administration.alarm_monitor.run_once()
     assert await held(own_engine, unit, tag) == []
-    assert await store.known_tags(unit) == {0}
+    assert await store.upkeep.known_tags(unit) == {0}
     # Nothing was taken from the tag that is left.
-    assert (await own_engine.get_queue(BY, "q")).tags[0].backlog == 4
+    assert (await own_engine.queues.get_queue(BY, "q")).tags[0].backlog == 4
 
 
-async def test_a_queue_deleted_while_redis_was_away_leaves_nothing(own_engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_queue_deleted_while_redis_was_away_leaves_nothing(
+    own_engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     await a_service(own_engine)
     queue, store = own_engine.catalog.queues["q"], own_engine.store
 
@@ -205,9 +208,9 @@ async def test_a_queue_deleted_while_redis_was_away_leaves_nothing(own_engine: E
         raise StateUnavailable("by the test")
 
     with monkeypatch.context() as wrong:
-        wrong.setattr(store, "forget", refuse)
+        wrong.setattr(store.upkeep, "forget", refuse)
         with pytest.raises(StoreUnavailable):
-            await own_engine.delete_queue(BY, "q")
+            await own_engine.queues.delete_queue(BY, "q")
     await own_engine.parts.administration.alarm_monitor.run_once()
 
     async def gone() -> bool:
@@ -218,5 +221,5 @@ async def test_a_queue_deleted_while_redis_was_away_leaves_nothing(own_engine: E
 
 async def held(engine: Engine, unit: Any, tag: int) -> list[str]:
     """The keys that a tag of a unit has in Redis."""
-    names = engine.store._unit(unit).tag(tag).all()
+    names = engine.store.units.of(unit).tag(tag).all()
     return [name for name in names if await engine.parts.base.connection.call("EXISTS", name)]

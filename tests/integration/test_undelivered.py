@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 from engine.engine import Engine
-from engine.errors import EngineError, LogUnavailable
+from engine.errors import EngineError, LogUnavailable, StoreUnavailable
 from engine.journal.outbox import Outbox
 from engine.log import Log
-from engine.shapes import Delivery, QueueSettings, SendEntry
-from schemas.records import RedrivePolicy
+from engine.shapes import Delivery, SendEntry
+from schemas.records.settings import QueueSettings, RedrivePolicy
 from state.errors import StateUnavailable
-from state.store import Store
+from state.leases import LeaseScripts
 from tests.integration.conftest import MakeEngine
 from tests.integration.drive import BY, ack, all_wait, eventually, knows, receive, send
 from tests.integration.test_fifo import put, texts
@@ -33,8 +33,8 @@ HOUR = 3_600_000
 async def once(engine: Engine, queue: str) -> AsyncIterator[Engine]:
     """The engine has the queue, of which a message dies after one delivery."""
     dead = f"{queue}-dead"
-    await engine.create_queue(BY, dead, QueueSettings(partitions=1))
-    await engine.create_queue(BY, queue, QueueSettings(partitions=1, redrive_policy=RedrivePolicy(dead, 1)))
+    await engine.queues.create_queue(BY, dead, QueueSettings(partitions=1))
+    await engine.queues.create_queue(BY, queue, QueueSettings(partitions=1, redrive_policy=RedrivePolicy(dead, 1)))
     await knows(engine, alone=True)
     yield engine
     assert await receive(engine, dead) == [], "a letter that nobody was ever given"
@@ -50,7 +50,7 @@ class Slow:
 
 @pytest.fixture
 def slow(monkeypatch: pytest.MonkeyPatch) -> Slow:
-    made, real = Slow(), Store.receive
+    made, real = Slow(), LeaseScripts.receive
 
     async def late(*given: Any, **named: Any) -> Any:
         received = await real(*given, **named)
@@ -59,7 +59,7 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> Slow:
             await asyncio.sleep(made.pause_s)
         return received
 
-    monkeypatch.setattr(Store, "receive", late)
+    monkeypatch.setattr(LeaseScripts, "receive", late)
     return made
 
 
@@ -105,7 +105,7 @@ def forget_bodies(engine: Engine) -> None:
 
 async def entries(engine: Engine, queue: str) -> int:
     """Journal entries of a queue so far."""
-    return sum([await engine.store.last_seq(unit) for unit in engine.catalog.queues[queue].units])
+    return sum([await engine.store.upkeep.last_seq(unit) for unit in engine.catalog.queues[queue].units])
 
 
 async def first_deliveries(engine: Engine, queue: str, number: int, within_s: float = 8.0) -> list[Delivery]:
@@ -113,7 +113,7 @@ async def first_deliveries(engine: Engine, queue: str, number: int, within_s: fl
     got: list[Delivery] = []
 
     async def all_came() -> bool:
-        with contextlib.suppress(LogUnavailable):
+        with contextlib.suppress(LogUnavailable, StoreUnavailable):  # what goes back is told again within 1 s
             got.extend(await receive(engine, queue, max=100, lease_ms=HOUR))
         return len(got) >= number
 
@@ -129,7 +129,9 @@ async def test_a_long_poll_that_ends_while_its_lease_is_made_gets_it(once: Engin
     assert texts(got) == ["a", "b", "c"] and [d.receive_count for d in got] == [1, 1, 1]
 
 
-async def test_waits_shorter_than_a_read_get_what_is_read(once: Engine, queue: str, reads: Reads, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_waits_shorter_than_a_read_get_what_is_read(
+    once: Engine, queue: str, reads: Reads, monkeypatch: pytest.MonkeyPatch
+) -> None:
     await send(once, queue, *"abc")
     forget_bodies(once)
     read = Log.read_at
@@ -144,7 +146,9 @@ async def test_waits_shorter_than_a_read_get_what_is_read(once: Engine, queue: s
 
 
 @pytest.mark.parametrize("wait_ms", [0, 5_000])
-async def test_a_client_that_goes_while_its_lease_is_made_counts_nothing(once: Engine, queue: str, slow: Slow, wait_ms: int) -> None:
+async def test_a_client_that_goes_while_its_lease_is_made_counts_nothing(
+    once: Engine, queue: str, slow: Slow, wait_ms: int
+) -> None:
     await send(once, queue, *"abc")
     slow.pause_s = 0.2
     task = asyncio.create_task(receive(once, queue, wait_ms=wait_ms, lease_ms=HOUR))
@@ -157,18 +161,20 @@ async def test_a_client_that_goes_while_its_lease_is_made_counts_nothing(once: E
 async def test_what_an_answer_could_not_carry_is_given_back(once: Engine, queue: str) -> None:
     await send(once, queue, *"abc")
     leased = await receive(once, queue, lease_ms=HOUR)
-    once.undelivered(leased)
+    once.messages.undelivered(leased)
     again = await first_deliveries(once, queue, 3)
     assert texts(again) == ["a", "b", "c"]
     assert all(b.first_received_at_ms >= a.first_received_at_ms for a, b in zip(leased, again, strict=True))
     assert not {d.handle for d in leased} & {d.handle for d in again}
-    once.undelivered(leased)  # of before: it changes nothing
+    once.messages.undelivered(leased)  # of before: it changes nothing
     await asyncio.sleep(0.2)
     await ack(once, queue, again)
 
 
 @pytest.mark.parametrize("wait_ms", [0, 300])
-async def test_bodies_that_can_not_be_read_are_no_deliveries(once: Engine, queue: str, reads: Reads, wait_ms: int) -> None:
+async def test_bodies_that_can_not_be_read_are_no_deliveries(
+    once: Engine, queue: str, reads: Reads, wait_ms: int
+) -> None:
     await send(once, queue, *"abcde")
     forget_bodies(once)
     reads.fails = everything
@@ -198,9 +204,13 @@ def in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("engine.rules.placement.RUN", 1)
 
 
-async def test_no_lease_ends_before_the_slowest_read_of_its_receive(engine: Engine, queue: str, reads: Reads, in_turn: None) -> None:
-    await engine.create_queue(BY, f"{queue}-dead", QueueSettings(partitions=1))
-    await engine.create_queue(BY, queue, QueueSettings(partitions=2, redrive_policy=RedrivePolicy(f"{queue}-dead", 1)))
+async def test_no_lease_ends_before_the_slowest_read_of_its_receive(
+    engine: Engine, queue: str, reads: Reads, in_turn: None
+) -> None:
+    await engine.queues.create_queue(BY, f"{queue}-dead", QueueSettings(partitions=1))
+    await engine.queues.create_queue(
+        BY, queue, QueueSettings(partitions=2, redrive_policy=RedrivePolicy(f"{queue}-dead", 1))
+    )
     await knows(engine, alone=True)
     units, number = engine.catalog.queues[queue].units, 0
     while len([unit for unit in units if engine.parts.units.bodies.of.get(unit)]) < 2:
@@ -214,16 +224,16 @@ async def test_no_lease_ends_before_the_slowest_read_of_its_receive(engine: Engi
     got = await slow
     assert {d.partition for d in got} == {0}
     reads.fails = nothing
-    engine.undelivered(got)
+    engine.messages.undelivered(got)
     await first_deliveries(engine, queue, number)
 
 
 async def test_a_partition_that_can_be_read_is_delivered_though_another_can_not(
     engine: Engine, queue: str, reads: Reads, in_turn: None
 ) -> None:
-    await engine.create_queue(BY, queue, QueueSettings(partitions=4))
+    await engine.queues.create_queue(BY, queue, QueueSettings(partitions=4))
     await knows(engine, alone=True)
-    await engine.send(BY, queue, [SendEntry(b"%d" % n) for n in range(4)])
+    await engine.messages.send(BY, queue, [SendEntry(b"%d" % n) for n in range(4)])
     await send(engine, queue, *(f"{n}" for n in range(4, 40)))
     forget_bodies(engine)
     reads.fails = lambda partition, offset: partition == 1
@@ -234,8 +244,10 @@ async def test_a_partition_that_can_be_read_is_delivered_though_another_can_not(
     assert {d.partition for d in rest} == {1}
 
 
-async def test_of_a_group_nothing_is_delivered_before_what_can_not_be_read(engine: Engine, queue: str, reads: Reads) -> None:
-    await engine.create_queue(BY, queue, QueueSettings(fifo=True, partitions=1))
+async def test_of_a_group_nothing_is_delivered_before_what_can_not_be_read(
+    engine: Engine, queue: str, reads: Reads
+) -> None:
+    await engine.queues.create_queue(BY, queue, QueueSettings(fifo=True, partitions=1))
     await knows(engine, alone=True)
     await put(engine, queue, "a", "1", "2", "3", "4")
     (unit,) = engine.catalog.queues[queue].units
@@ -246,24 +258,24 @@ async def test_of_a_group_nothing_is_delivered_before_what_can_not_be_read(engin
     await asyncio.sleep(1.3)
     assert await receive(engine, queue) == []  # the first one is leased
     reads.fails = nothing
-    await engine.release(BY, queue, [leased[0].handle])
+    await engine.messages.release(BY, queue, [leased[0].handle])
     again = await receive(engine, queue, wait_ms=3000)
     assert texts(again) == ["1", "2", "3", "4"] and [d.receive_count for d in again] == [2, 1, 1, 1]
 
 
 async def test_an_attempt_whose_client_has_gone_counts_nothing(engine: Engine, queue: str, slow: Slow) -> None:
-    await engine.create_queue(BY, queue, QueueSettings(fifo=True))
+    await engine.queues.create_queue(BY, queue, QueueSettings(fifo=True))
     await put(engine, queue, "a", "1", "2")
     slow.pause_s = 0.2
-    task = asyncio.create_task(engine.receive(BY, queue, None, 10, 0, HOUR, "k"))
+    task = asyncio.create_task(engine.messages.receive(BY, queue, None, 10, 0, HOUR, "k"))
     await slow.leased.wait()
     task.cancel()
     slow.pause_s = 0.0
-    first = await engine.receive(BY, queue, None, 10, 3000, HOUR, "k")
+    first = await engine.messages.receive(BY, queue, None, 10, 3000, HOUR, "k")
     assert texts(first) == ["1", "2"] and [d.receive_count for d in first] == [1, 1]
-    again = await engine.receive(BY, queue, None, 10, 0, HOUR, "k")
+    again = await engine.messages.receive(BY, queue, None, 10, 0, HOUR, "k")
     assert [d.handle for d in again] == [d.handle for d in first]
-    engine.undelivered(again)  # the answer before carried them
+    engine.messages.undelivered(again)  # the answer before carried them
     await asyncio.sleep(0.3)
     await ack(engine, queue, again)
 
@@ -271,38 +283,39 @@ async def test_an_attempt_whose_client_has_gone_counts_nothing(engine: Engine, q
 async def test_an_attempt_that_no_answer_carried_is_not_leased_anew_before_it_is_given_back(
     engine: Engine, queue: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await engine.create_queue(BY, queue, QueueSettings(fifo=True))
+    await engine.queues.create_queue(BY, queue, QueueSettings(fifo=True))
     await put(engine, queue, "a", "1", "2")
-    first = await engine.receive(BY, queue, None, 10, 0, HOUR, "k")
-    real, tell = Store.give_back, asyncio.Event()
+    first = await engine.messages.receive(BY, queue, None, 10, 0, HOUR, "k")
+    real, tell = LeaseScripts.give_back, asyncio.Event()
 
     async def later(*given: Any, **named: Any) -> Any:
         await tell.wait()
         return await real(*given, **named)
 
-    monkeypatch.setattr(Store, "give_back", later)
-    engine.undelivered(first)
-    assert await engine.receive(BY, queue, None, 10, 0, HOUR, "k") == []
+    monkeypatch.setattr(LeaseScripts, "give_back", later)
+    engine.messages.undelivered(first)
+    second = asyncio.create_task(engine.messages.receive(BY, queue, None, 10, 0, HOUR, "k"))
+    assert not (await asyncio.wait([second], timeout=0.5))[0], "it waits until Redis was told"
     tell.set()
-    again = await engine.receive(BY, queue, None, 10, 3000, HOUR, "k")
+    again = await second
     assert texts(again) == ["1", "2"] and [d.receive_count for d in again] == [1, 1]
     await asyncio.sleep(0.3)
     await ack(engine, queue, again)
 
 
 async def test_what_redis_has_is_what_the_journal_says(own_engine: Engine, reads: Reads, stack: Services) -> None:
-    await own_engine.create_queue(BY, "q", QueueSettings(partitions=1))
-    await own_engine.create_queue(BY, "fifo", QueueSettings(fifo=True, partitions=1))
+    await own_engine.queues.create_queue(BY, "q", QueueSettings(partitions=1))
+    await own_engine.queues.create_queue(BY, "fifo", QueueSettings(fifo=True, partitions=1))
     await knows(own_engine, alone=True)
     await send(own_engine, "q", *"abcdef")
     for group in "xyz":
         await put(own_engine, "fifo", group, "1", "2")
     for queue in ("q", "fifo"):
-        await own_engine.release(BY, queue, [d.handle for d in await receive(own_engine, queue, max=2)])
-        own_engine.undelivered(await receive(own_engine, queue, max=4, lease_ms=HOUR))
+        await own_engine.messages.release(BY, queue, [d.handle for d in await receive(own_engine, queue, max=2)])
+        own_engine.messages.undelivered(await receive(own_engine, queue, max=4, lease_ms=HOUR))
 
     async def nothing_leased() -> bool:
-        return all([(await own_engine.get_queue(BY, queue)).tags[0].leased == 0 for queue in ("q", "fifo")])
+        return all([(await own_engine.queues.get_queue(BY, queue)).tags[0].leased == 0 for queue in ("q", "fifo")])
 
     await eventually(nothing_leased)
     forget_bodies(own_engine)
@@ -325,9 +338,11 @@ async def test_what_redis_has_is_what_the_journal_says(own_engine: Engine, reads
     clean(await verify(own_engine))
 
 
-async def test_receives_do_not_fill_the_journal_while_nothing_can_be_read(once: Engine, queue: str, reads: Reads) -> None:
+async def test_receives_do_not_fill_the_journal_while_nothing_can_be_read(
+    once: Engine, queue: str, reads: Reads
+) -> None:
     for n in range(5):
-        await once.send(BY, queue, [SendEntry(b"%d" % (n * 100 + i)) for i in range(100)])
+        await once.messages.send(BY, queue, [SendEntry(b"%d" % (n * 100 + i)) for i in range(100)])
     forget_bodies(once)
     reads.fails = everything
     before = await entries(once, queue)
@@ -351,41 +366,45 @@ async def test_receives_do_not_fill_the_journal_while_nothing_can_be_read(once: 
     await first_deliveries(once, queue, 500)
 
 
-async def test_redis_that_is_away_is_told_when_it_is_back(once: Engine, queue: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_redis_that_is_away_is_told_when_it_is_back(
+    once: Engine, queue: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     await send(once, queue, *"abc")
     leased = await receive(once, queue, lease_ms=HOUR)
-    real, refused = Store.give_back, 0
+    real, refused = LeaseScripts.give_back, 0
 
     async def away(*given: Any, **named: Any) -> Any:
         nonlocal refused
         refused += 1
         raise StateUnavailable("away")
 
-    monkeypatch.setattr(Store, "give_back", away)
-    once.undelivered(leased)
+    monkeypatch.setattr(LeaseScripts, "give_back", away)
+    once.messages.undelivered(leased)
 
     async def refused_again() -> bool:
         return refused > 1
 
     await eventually(refused_again)
-    monkeypatch.setattr(Store, "give_back", real)
+    with pytest.raises(StoreUnavailable, match="away"):  # it is nobody's and can't be leased
+        await receive(once, queue)
+    monkeypatch.setattr(LeaseScripts, "give_back", real)
     await first_deliveries(once, queue, 3)
 
 
 async def test_what_a_receive_has_leased_is_delivered_though_its_next_look_fails(
     engine: Engine, queue: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await engine.create_queue(BY, queue, QueueSettings(priority=True))
-    await engine.send(BY, queue, [SendEntry(b"first", priority=1)])
-    await engine.send(BY, queue, [SendEntry(b"second", priority=9)])
-    real, probes = Store.probe, 0
+    await engine.queues.create_queue(BY, queue, QueueSettings(priority=True))
+    await engine.messages.send(BY, queue, [SendEntry(b"first", priority=1)])
+    await engine.messages.send(BY, queue, [SendEntry(b"second", priority=9)])
+    real, probes = LeaseScripts.probe, 0
 
     async def once_only(*given: Any, **named: Any) -> Any:
         if probes:
             raise StateUnavailable("away")
         return await real(*given, **named)
 
-    leases = Store.receive
+    leases = LeaseScripts.receive
 
     async def leased(*given: Any, **named: Any) -> Any:
         nonlocal probes
@@ -393,8 +412,8 @@ async def test_what_a_receive_has_leased_is_delivered_though_its_next_look_fails
         probes += len(received.leased)
         return received
 
-    monkeypatch.setattr(Store, "probe", once_only)
-    monkeypatch.setattr(Store, "receive", leased)
+    monkeypatch.setattr(LeaseScripts, "probe", once_only)
+    monkeypatch.setattr(LeaseScripts, "receive", leased)
     monkeypatch.setattr("engine.receive.poll.Poller._shares", _one_of_the_first)
     got = await receive(engine, queue, max=10, lease_ms=HOUR)
     assert texts(got) == ["first"]
@@ -406,13 +425,15 @@ async def _one_of_the_first(poller: Any, poll: Any, partitions: Any, wanted: int
     return {partitions[0]: 1}
 
 
-async def test_a_worker_that_stops_gives_back_what_it_had_for_clients_that_are_gone(make_engine: MakeEngine, slow: Slow) -> None:
+async def test_a_worker_that_stops_gives_back_what_it_had_for_clients_that_are_gone(
+    make_engine: MakeEngine, slow: Slow
+) -> None:
     first, second = await make_engine(), await make_engine()
-    await first.create_queue(BY, "q", QueueSettings(partitions=1))
+    await first.queues.create_queue(BY, "q", QueueSettings(partitions=1))
     waiting = [asyncio.create_task(receive(first, "q", max=1, wait_ms=20_000, lease_ms=HOUR)) for _ in range(3)]
     await all_wait(first, 3)
     slow.pause_s = 0.3
-    await first.send(BY, "q", [SendEntry(b"%d" % n) for n in range(3)])
+    await first.messages.send(BY, "q", [SendEntry(b"%d" % n) for n in range(3)])
     await slow.leased.wait()
     for task in waiting:
         task.cancel()
@@ -422,7 +443,9 @@ async def test_a_worker_that_stops_gives_back_what_it_had_for_clients_that_are_g
     assert [d.receive_count for d in got] == [1, 1, 1]
 
 
-async def test_an_error_after_the_lease_leaves_nothing_leased(once: Engine, queue: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_error_after_the_lease_leaves_nothing_leased(
+    once: Engine, queue: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Whatever goes wrong when deliveries are made of a lease."""
     await send(once, queue, *"abc")
     forget_bodies(once)
@@ -445,8 +468,10 @@ async def test_what_was_given_back_stays_so_though_redis_is_lost_before_the_jour
     the message dies though nobody was given it.
     """
     engine = own_engine
-    await engine.create_queue(BY, "dead", QueueSettings(partitions=1))
-    await engine.create_queue(BY, "q", QueueSettings(partitions=1, lease_ms=1_000, redrive_policy=RedrivePolicy("dead", 1)))
+    await engine.queues.create_queue(BY, "dead", QueueSettings(partitions=1))
+    await engine.queues.create_queue(
+        BY, "q", QueueSettings(partitions=1, lease_ms=1_000, redrive_policy=RedrivePolicy("dead", 1))
+    )
     await send(engine, "q", "m")
     lost = await receive(engine, "q")
     await drained(engine)
@@ -466,5 +491,5 @@ async def test_what_was_given_back_stays_so_though_redis_is_lost_before_the_jour
 
 
 async def _none_is_leased(engine: Engine) -> bool:
-    (tag,) = (await engine.get_queue(BY, "q")).tags
+    (tag,) = (await engine.queues.get_queue(BY, "q")).tags
     return tag.leased == 0

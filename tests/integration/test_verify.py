@@ -17,15 +17,16 @@ import redis
 
 from engine.engine import Engine
 from engine.errors import MessageLeased, MessageNotFound
-from engine.journal.snapshots import snapshot_key
+from engine.journal.reader import snapshot_key
 from engine.recovery.compare import Difference
 from engine.recovery.verify import Report
-from engine.shapes import QueueSettings, SendEntry
-from engine.wiring import wire_maintenance
-from facade.cli import maintenance
-from facade.stack.processes.errors import StackError
+from engine.shapes import SendEntry
+from engine.wiring.commands import wire_maintenance
+from facade.programs.cli import maintenance
+from facade.programs.stack.processes.errors import StackError
 from schemas.filters import Condition, Filter
-from schemas.records import Attribute, BatchMark, Message, RedrivePolicy
+from schemas.records import Attribute, BatchMark, Message
+from schemas.records.settings import QueueSettings, RedrivePolicy
 from schemas.wire import encode
 from state.keys import UnitKeys
 from tests.integration.conftest import MakeEngine
@@ -77,24 +78,24 @@ async def one_step(engine: Engine, rest: random.Random, held: list[Any]) -> None
             )
             for _ in range(rest.randint(1, 12))
         ]
-        await engine.send(BY, "q", entries)
+        await engine.messages.send(BY, "q", entries)
     elif roll < 0.6:
         held += await receive(engine, "q", max=rest.randint(1, 15), lease_ms=rest.choice([50, 60_000, 60_000]), tag=tag)
     elif held:
         some = [held.pop(rest.randrange(len(held))) for _ in range(min(len(held), rest.randint(1, 6)))]
         handles = [d.handle for d in some]
         if roll < 0.78:
-            await engine.ack(BY, "q", handles)
+            await engine.messages.ack(BY, "q", handles)
         elif roll < 0.85:
-            await engine.release(BY, "q", handles, rest.choice([0, 0, 300, 3_600_000]))
+            await engine.messages.release(BY, "q", handles, rest.choice([0, 0, 300, 3_600_000]))
         elif roll < 0.92:
-            await engine.kill(BY, "q", handles)
+            await engine.messages.kill(BY, "q", handles)
         elif roll < 0.96:
             with contextlib.suppress(MessageLeased, MessageNotFound):  # another client was faster
-                await engine.delete_message(BY, "q", (await send(engine, "q", "short-lived"))[0].id)
+                await engine.messages.delete_message(BY, "q", (await send(engine, "q", "short-lived"))[0].id)
         else:
             for one in some:
-                engine.undelivered([one])
+                engine.messages.undelivered([one])
 
 
 async def random_traffic(engine: Engine, seed: int, steps: int = 60) -> list[Any]:
@@ -103,16 +104,18 @@ async def random_traffic(engine: Engine, seed: int, steps: int = 60) -> list[Any
     """
     rest = random.Random(seed)
     held: list[Any] = []
-    await engine.create_queue(BY, "dead", QueueSettings(partitions=2))
+    await engine.queues.create_queue(BY, "dead", QueueSettings(partitions=2))
     policy = RedrivePolicy("dead", 3)
-    await engine.create_queue(BY, "q", QueueSettings(partitions=3, lease_ms=60_000, redrive_policy=policy))
-    await engine.create_tag(BY, "q", "red", 0, ONLY_RED, {})
+    await engine.queues.create_queue(BY, "q", QueueSettings(partitions=3, lease_ms=60_000, redrive_policy=policy))
+    await engine.queues.create_tag(BY, "q", "red", 0, ONLY_RED, {})
     topic = engine.catalog.queues["q"].topic
     for step in range(steps):
         await one_step(engine, rest, held)
         if step == steps // 3:
             torn = encode(Message(b"torn", sender="tester", batch=BatchMark("b1", 1, 3)))
-            await asyncio.gather(engine.log.append(topic, 0, torn), engine.log.append(topic, 0, b"\x00\x00\x00\x00\x01\xff"))
+            await asyncio.gather(
+                engine.log.append(topic, 0, torn), engine.log.append(topic, 0, b"\x00\x00\x00\x00\x01\xff")
+            )
             await engine.log.append(topic, 1, b"native bytes", headers=[("colour", b"red")])
     await send(engine, "q", *map(str, range(30)))
     return held
@@ -124,7 +127,7 @@ async def test_clean_after_random_traffic_with_and_without_a_rebuild(make_engine
     await random_traffic(engine, seed)
     before = await verify(engine)
     assert clean(before) and before.open > 30 and before.tags == 3 * 2 + 2 and before.settled_above_floor > 0
-    await engine.purge(BY, "q") if seed == 3 else await engine.parts.base.snapshots.run_once()
+    await engine.queues.purge(BY, "q") if seed == 3 else await engine.parts.base.snapshots.run_once()
     assert clean(await verify(engine))
     done = await rebuild(engine, "q")
     assert done.units == 3
@@ -137,12 +140,12 @@ async def test_clean_after_random_traffic_with_and_without_a_rebuild(make_engine
 async def test_clean_on_a_fifo_queue(make_engine: MakeEngine) -> None:
     """Its messages have a group in Redis before they are delivered; a repeat is over."""
     engine = await make_engine()
-    await engine.create_queue(BY, "q", QueueSettings(fifo=True, lease_ms=60_000))
+    await engine.queues.create_queue(BY, "q", QueueSettings(fifo=True, lease_ms=60_000))
     for number in (0, 1, 2, 3, 4, 5, 1):
-        await engine.send(BY, "q", [SendEntry(b"m", group="ab"[number % 2], dedup_id=str(number))])
+        await engine.messages.send(BY, "q", [SendEntry(b"m", group="ab"[number % 2], dedup_id=str(number))])
     got = await receive(engine, "q", max=2)
-    await engine.ack(BY, "q", [got[0].handle])
-    await engine.release(BY, "q", [got[1].handle], 0)
+    await engine.messages.ack(BY, "q", [got[0].handle])
+    await engine.messages.release(BY, "q", [got[1].handle], 0)
     report = await verify(engine)
     assert clean(report) and report.open == 5 and report.settled_above_floor == 1
 
@@ -169,7 +172,7 @@ async def test_clean_while_traffic_runs(make_engine: MakeEngine) -> None:
 
 async def test_an_outbox_that_nobody_drains_is_drained(make_engine: MakeEngine, stack: Services) -> None:
     engine = await make_engine()
-    await engine.create_queue(BY, "q", QueueSettings(partitions=1, lease_ms=60_000))
+    await engine.queues.create_queue(BY, "q", QueueSettings(partitions=1, lease_ms=60_000))
     await send(engine, "q", "a", "b")
     await engine.parts.units.owner.stop()
     (got,) = await receive(engine, "q", max=1)
@@ -178,7 +181,9 @@ async def test_an_outbox_that_nobody_drains_is_drained(make_engine: MakeEngine, 
     assert client.llen(keys.outbox) == 2
     assert clean(await verify(engine))
     assert client.llen(keys.outbox) == 0
-    assert (await engine.store.own(engine.catalog.queues["q"].units[0], "other", lease_ms=1000)).ours, "its lease is not kept"
+    assert (await engine.store.upkeep.own(engine.catalog.queues["q"].units[0], "other", lease_ms=1000)).ours, (
+        "its lease is not kept"
+    )
     client.close()
 
 
@@ -196,13 +201,28 @@ def altered(client: Any, key: str, offset: int) -> None:
 # What is broken by hand, at which offset it must be found, and words of what is said. Offsets 0-2
 # are acked, 3-5 leased, 6-9 ready.
 BREAKS: dict[str, tuple[Callable[[Any, UnitKeys], Any], int | None, str, str]] = {
-    "ready message gone from visible": (lambda c, k: c.zrem(k.tag(0).visible, 7), 7, "nobody will receive it", "nothing settled"),
-    "leased message gone from visible": (lambda c, k: c.zrem(k.tag(0).visible, 4), 4, "nobody will receive it", "open (nonce "),
+    "ready message gone from visible": (
+        lambda c, k: c.zrem(k.tag(0).visible, 7),
+        7,
+        "nobody will receive it",
+        "nothing settled",
+    ),
+    "leased message gone from visible": (
+        lambda c, k: c.zrem(k.tag(0).visible, 4),
+        4,
+        "nobody will receive it",
+        "open (nonce ",
+    ),
     "delivery gone": (lambda c, k: c.hdel(k.tag(0).delivery, 4), 4, "never delivered", "count 1"),
     "count altered": (lambda c, k: altered(c, k.tag(0).delivery, 3), 3, "count 2", "count 1"),
     "deadline moved": (lambda c, k: c.zincrby(k.tag(0).visible, 5, 3), 3, "visible at", "nonce"),
     "due time moved": (lambda c, k: c.zincrby(k.tag(0).visible, 5_000, 8), 8, "visible at", "due at"),
-    "a message to come marked as taken": (lambda c, k: c.sadd(k.tag(0).ahead, 10), 10, "nobody will receive it", "log ends at 10"),
+    "a message to come marked as taken": (
+        lambda c, k: c.sadd(k.tag(0).ahead, 10),
+        10,
+        "nobody will receive it",
+        "log ends at 10",
+    ),
     "cursor up": (lambda c, k: c.hincrby(k.meta, "c:0", 1), None, "cursor 11", "log ends at 10"),
     "cursor down": (lambda c, k: c.hincrby(k.meta, "c:0", -1), 9, "not taken", "loaded again"),
     "cursor down to what is settled": (lambda c, k: c.hset(k.meta, "c:0", 1), 1, "not taken", "delivered again"),
@@ -211,7 +231,12 @@ BREAKS: dict[str, tuple[Callable[[Any, UnitKeys], Any], int | None, str, str]] =
     "unwanted message given to a tag": (lambda c, k: c.zadd(k.tag(1).visible, {"6": 5}), 6, "open", "not wanted"),
     "floor up": (lambda c, k: c.hset(k.meta, "f:0", 5), None, "floor 5", "floor 3"),
     "tag forgotten": (lambda c, k: c.hdel(k.meta, "c:1"), None, "does not know the tag", "tag of the queue"),
-    "delivery without a message": (lambda c, k: c.hset(k.tag(0).delivery, 0, DELIVERY.pack(9, 1, 1, 0, 1)), 0, "without a message", "not"),
+    "delivery without a message": (
+        lambda c, k: c.hset(k.tag(0).delivery, 0, DELIVERY.pack(9, 1, 1, 0, 1)),
+        0,
+        "without a message",
+        "not",
+    ),
 }
 
 
@@ -221,13 +246,15 @@ async def still(make_engine: MakeEngine) -> Engine:
     any more.
     """
     engine = await make_engine()
-    await engine.create_queue(BY, "q", QueueSettings(partitions=1, lease_ms=60_000))
-    await engine.create_tag(BY, "q", "red", 0, ONLY_RED, {})
-    await engine.send(BY, "q", [SendEntry(b"%d" % n, attributes=RED if n in (5, 9) else {}) for n in range(10)])
+    await engine.queues.create_queue(BY, "q", QueueSettings(partitions=1, lease_ms=60_000))
+    await engine.queues.create_tag(BY, "q", "red", 0, ONLY_RED, {})
+    await engine.messages.send(
+        BY, "q", [SendEntry(b"%d" % n, attributes=RED if n in (5, 9) else {}) for n in range(10)]
+    )
     await ack(engine, "q", await receive(engine, "q", max=3))
     assert len(await receive(engine, "q", max=3)) == 3
     (unit,) = engine.catalog.queues["q"].units
-    counts = await engine.store.info(unit, engine.catalog.generation, [0, 1])
+    counts = await engine.store.upkeep.info(unit, engine.catalog.generation, [0, 1])
     assert [c.floor for c in counts] == [3, 5], "floors are in the journal"
     await engine.parts.units.owner.stop()
     return engine
@@ -235,7 +262,11 @@ async def still(make_engine: MakeEngine) -> Engine:
 
 async def test_each_planted_corruption_is_found_and_named(still: Engine, stack: Services) -> None:
     client, keys = raw(stack, still)
-    kept = {key: client.dump(key) for name in ("meta", "visible:0", "delivery:0", "visible:1") for key in [f"{keys.meta[:-4]}{name}"]}
+    kept = {
+        key: client.dump(key)
+        for name in ("meta", "visible:0", "delivery:0", "visible:1")
+        for key in [f"{keys.meta[:-4]}{name}"]
+    }
     for name, (break_it, offset, redis_says, kafka_says) in BREAKS.items():
         assert clean(await verify(still, "q")), f"before {name}"
         break_it(client, keys)
@@ -272,7 +303,7 @@ async def test_a_snapshot_that_cannot_be_read_costs_time_not_state(make_engine: 
     await engine.parts.base.snapshots.run_once()
     await engine.parts.base.snapshots.stop()
     (_, unit, *_) = engine.catalog.queues["q"].units
-    epoch = (await engine.parts.base.snapshots.read(0)).epoch
+    epoch = (await engine.parts.base.reader.read(0)).epoch
     topic = engine.catalog.snapshot_topic
     await engine.log.append(topic, 0, b"\x00\x00\x00\x00\x07\xff", key=snapshot_key(unit, epoch))
     assert clean(await verify(engine))

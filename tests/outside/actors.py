@@ -55,7 +55,13 @@ class Producer(Actor):
     """Sends to a standard queue; never the same token twice."""
 
     def __init__(
-        self, door: Door, queue: str, seed: str, pace: float, delays: tuple[float, ...] = (0,), kinds: tuple[str, ...] = ("",)
+        self,
+        door: Door,
+        queue: str,
+        seed: str,
+        pace: float,
+        delays: tuple[float, ...] = (0,),
+        kinds: tuple[str, ...] = ("",),
     ) -> None:
         super().__init__(door._book, f"{queue}/{door.name}/send/{door.who}", seed)
         self.door, self.queue, self.pace, self.delays, self.kinds = door, queue, pace, delays, kinds
@@ -125,7 +131,9 @@ class Habits:
 class Consumer(Actor):
     """Receives from one of its places and does with each message what its habits say."""
 
-    def __init__(self, door: Door, places: list[str], seed: str, habits: Habits, before_ack: Callable[[], None] | None = None) -> None:
+    def __init__(
+        self, door: Door, places: list[str], seed: str, habits: Habits, before_ack: Callable[[], None] | None = None
+    ) -> None:
         super().__init__(door._book, f"{places[0]}/{door.name}/receive/{door.who}", seed)
         self.door, self.places, self.habits = door, places, habits
         self._later: deque[tuple[float, str, Leased]] = deque()
@@ -154,7 +162,13 @@ class Consumer(Actor):
 
     def _decide(self, place: str, one: Leased, lease: float, good: list[Leased]) -> None:
         habits, door = self.habits, self.door
-        chances = {"ack": habits.ack, "release": habits.release, "extend": habits.extend, "late": habits.late, "kill": habits.kill}
+        chances = {
+            "ack": habits.ack,
+            "release": habits.release,
+            "extend": habits.extend,
+            "late": habits.late,
+            "kill": habits.kill,
+        }
         fate = self.rng.choices([*chances, "lapse"], [*chances.values(), max(0.0, 1 - sum(chances.values()))])[0]
         if fate == "ack":
             good.append(one)

@@ -10,7 +10,13 @@ from typing import Any
 
 import boto3
 from botocore.config import Config
-from botocore.exceptions import BotoCoreError, ClientError, ConnectTimeoutError, EndpointConnectionError, HTTPClientError
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    ConnectTimeoutError,
+    EndpointConnectionError,
+    HTTPClientError,
+)
 
 from tests.outside.book import BROKEN, DONE, REFUSED, UNKNOWN, UNREACHED, Book, body_of
 from tests.outside.door import Door, Leased, Letter, Trouble
@@ -41,7 +47,9 @@ class Amazon(Door):
     def __init__(self, book: Book, who: str, port: int) -> None:
         super().__init__(book, who)
         self._base = f"http://127.0.0.1:{port}"
-        config = Config(retries={"total_max_attempts": 1}, connect_timeout=3, read_timeout=PATIENCE_S + 3, max_pool_connections=1)
+        config = Config(
+            retries={"total_max_attempts": 1}, connect_timeout=3, read_timeout=PATIENCE_S + 3, max_pool_connections=1
+        )
         with _MAKING:  # a session is not for several threads
             self._sqs: Any = _SESSION.client("sqs", endpoint_url=self._base, config=config)
 
@@ -94,11 +102,18 @@ class Amazon(Door):
         return [rows.get(str(i), BROKEN) for i in range(len(handles))]
 
     def _extend(self, place: str, handle: str, lease: float) -> str:
-        self._do(self._sqs.change_message_visibility, QueueUrl=self.url(place), ReceiptHandle=handle, VisibilityTimeout=int(lease))
+        self._do(
+            self._sqs.change_message_visibility,
+            QueueUrl=self.url(place),
+            ReceiptHandle=handle,
+            VisibilityTimeout=int(lease),
+        )
         return DONE
 
     def _counts(self, place: str) -> dict[str, int]:
-        answer = self._do(self._sqs.get_queue_attributes, QueueUrl=self.url(place), AttributeNames=["All"])["Attributes"]
+        answer = self._do(self._sqs.get_queue_attributes, QueueUrl=self.url(place), AttributeNames=["All"])[
+            "Attributes"
+        ]
         return {ours: int(answer[theirs]) for ours, theirs in _COUNTS.items()}
 
     def _create(self, queue: str, settings: dict[str, Any]) -> int:

@@ -48,7 +48,11 @@ class Carried:
             if at in tried or number in holders[at] or begin >= claim.end or end <= claim.begin:
                 continue
             tried.add(at)
-            moved = None if len(holders[at]) < most else next((n for n in holders[at] if self._place(n, claims, holders, tried)), -1)
+            moved = (
+                None
+                if len(holders[at]) < most
+                else next((n for n in holders[at] if self._place(n, claims, holders, tried)), -1)
+            )
             if moved == -1:
                 continue
             if moved is not None:

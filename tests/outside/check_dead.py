@@ -28,7 +28,10 @@ def undelivered(story: Story) -> Verdict:
         claims, texts = [], []
         for copy in story.at.get(place, ()):
             if not copy.gots or any(
-                act.possible for one in story.of.get((source, copy.token), ()) for act in one.changes if act.op == "kill"
+                act.possible
+                for one in story.of.get((source, copy.token), ())
+                for act in one.changes
+                if act.op == "kill"
             ):
                 continue
             first = copy.gots[0]
@@ -36,9 +39,12 @@ def undelivered(story: Story) -> Verdict:
             seen = max((sum(got.t0 < first.t1 for got in one.gots) for one in sources), default=0)
             begin = story.sent[copy.token].first if copy.token in story.sent else 0.0
             claims.append(Claim(max(0, needed - seen), begin, first.t1))
-            text = f"{copy.token}: letter {told(first)}, died after {first.died_after}, received {seen} of {needed} times"
+            text = (
+                f"{copy.token}: letter {told(first)}, died after {first.died_after}, received {seen} of {needed} times"
+            )
             texts.append(
-                f"{text} at {source} since {begin:.2f} s; receives without an answer meanwhile: {_failed(story, source, begin, first.t0)}"
+                f"{text} at {source} since {begin:.2f} s; receives without an answer meanwhile: "
+                f"{_failed(story, source, begin, first.t0)}"
             )
         for claim, text, explained in zip(claims, texts, story.carried(source).explained(claims), strict=True):
             verdict.judge(claim.missing > 0, explained, text)
@@ -52,7 +58,10 @@ def _failed(story: Story, place: str, begin: float, end: float) -> str:
         if row["place"] == place and row["outcome"] == "unknown" and begin < row["t1"] and row["t0"] < end
     ]
     return (
-        "; ".join(f"line {row['n']} {row['t0']:.1f}-{row['t1']:.1f} s {row.get('status')} {row.get('code', '')[:40]}" for row in rows[:3])
+        "; ".join(
+            f"line {row['n']} {row['t0']:.1f}-{row['t1']:.1f} s {row.get('status')} {row.get('code', '')[:40]}"
+            for row in rows[:3]
+        )
         or "none"
     )
 
@@ -67,7 +76,8 @@ def overdelivered(story: Story) -> Verdict:
             forgotten = sum(story.excused(got.t0, got.t1, copy.gots[-1].t1) for got in copy.gots)
             over = len(copy.gots) - lane.dies_after
             text = (
-                f"{copy.token} ({copy.id}): {len(copy.gots)} deliveries, {lane.dies_after} allowed, last {told(copy.gots[-1])}"
+                f"{copy.token} ({copy.id}): {len(copy.gots)} deliveries, {lane.dies_after} allowed, last "
+                f"{told(copy.gots[-1])}"
                 if copy.gots
                 else ""
             )
@@ -112,17 +122,24 @@ def late(story: Story) -> Verdict:
             continue
         for copy in story.at.get(place, ()):
             sources = [got for one in story.of.get((lane.is_dead_of, copy.token), ()) for got in one.gots]
-            if not sources or not copy.gots or any(row["t0"] < copy.gots[0].t0 for row in story.by_op["counts"] if row.get("rest")):
+            if (
+                not sources
+                or not copy.gots
+                or any(row["t0"] < copy.gots[0].t0 for row in story.by_op["counts"] if row.get("rest"))
+            ):
                 continue
             due = max(got.t1 + got.lease for got in sources)
             came = copy.gots[0].t1
             # What is under way still when the letter comes delays it no longer.
-            healed = max((min(fault.end, came) for fault in story.faults if fault.begin < min(due + bound, came)), default=0)
+            healed = max(
+                (min(fault.end, came) for fault in story.faults if fault.begin < min(due + bound, came)), default=0
+            )
             waited = came - max(due, healed)
             verdict.judge(
                 waited > bound,
                 False,
-                f"{copy.token}: due {due:.2f} s, last heal {healed:.2f} s, came {told(copy.gots[0])}, {waited:.1f} s late",
+                f"{copy.token}: due {due:.2f} s, last heal {healed:.2f} s, came {told(copy.gots[0])}, "
+                f"{waited:.1f} s late",
             )
     return verdict
 

@@ -26,7 +26,8 @@ def delays(story: Story) -> Verdict:
         due = min(one.t0 + one.delay for one in tries)
         early = due - MARGIN_S - copy.gots[0].t1
         text = (
-            f"{copy.token} at {copy.place}: sent line {tries[0].n} at {tries[0].t0:.2f} s, delay {tries[0].delay}, came {early:.2f} s early"
+            f"{copy.token} at {copy.place}: sent line {tries[0].n} at {tries[0].t0:.2f} s, delay "
+            f"{tries[0].delay}, came {early:.2f} s early"
         )
         verdict.judge(early > 0, False, f"{text}, {told(copy.gots[0])}")
     return verdict
@@ -77,8 +78,15 @@ def settled(story: Story) -> Verdict:
             after = next((got for got in copy.gots if got.t0 > end.t1), None)
             excuse = after is not None and not (lane and lane.durable) and story.excused(end.t0, end.t1, after.t1)
             last = max((begin for begin, _ in story.losses if after and begin <= after.t1), default=0.0)
-            text = f"{copy.token} ({copy.id}) at {copy.place}: settled {told(end)}, came again {told(after) if after else ''}"
-            verdict.judge(after is not None, excuse, f"{text}; the ack was {last - end.t1:.1f} s old at the last loss ({last:.2f} s)")
+            text = (
+                f"{copy.token} ({copy.id}) at {copy.place}: settled {told(end)}, came again "
+                f"{told(after) if after else ''}"
+            )
+            verdict.judge(
+                after is not None,
+                excuse,
+                f"{text}; the ack was {last - end.t1:.1f} s old at the last loss ({last:.2f} s)",
+            )
     return verdict
 
 
@@ -124,7 +132,9 @@ def uncarried(story: Story) -> Verdict:
                             for before in story.at[at] if before.token == copy.token)  # fmt: skip
             begin = story.sent[copy.token].first if copy.token in story.sent else 0.0
             claims.append(Claim(max(0, top.count - seen), begin, top.t1))
-            texts.append(f"{copy.token} ({copy.id}) at {place}: count {top.count} at {told(top)}, received {seen} times")
+            texts.append(
+                f"{copy.token} ({copy.id}) at {place}: count {top.count} at {told(top)}, received {seen} times"
+            )
         for claim, text, explained in zip(claims, texts, story.carried(place).explained(claims), strict=True):
             verdict.judge(claim.missing > 0, explained, text)
     return verdict

@@ -40,7 +40,10 @@ def lives(story: Story) -> Verdict:
 
 
 def _next(story: Story, verdict: Verdict, name: str, life: _Life, entry: Entry) -> None:
-    where = f"{name}, life {life.number} (made at {life.since:.2f} s), line {entry['n']} ({entry['t0']:.2f}-{entry['t1']:.2f} s)"
+    where = (
+        f"{name}, life {life.number} (made at {life.since:.2f} s), line {entry['n']} "
+        f"({entry['t0']:.2f}-{entry['t1']:.2f} s)"
+    )
     op, outcome = entry["op"], entry.get("outcome", "")
     if op == "create":
         _created(life, entry, outcome)

@@ -36,9 +36,15 @@ def lost(story: Story) -> Verdict:
                 continue
             copies = [copy for place in story.family(lane, tag) for copy in story.of.get((place, sent.token), ())]
             ended = any(end.possible for copy in copies for end in copy.ends)
-            sends = ", ".join(f"line {one.n} {one.result} ({one.t0:.2f}-{one.t1:.2f} s, {one.by})" for one in sent.tries[:3])
+            sends = ", ".join(
+                f"line {one.n} {one.result} ({one.t0:.2f}-{one.t1:.2f} s, {one.by})" for one in sent.tries[:3]
+            )
             seen = f"; received {sum(len(copy.gots) for copy in copies)} times, last {_last(copies)}"
-            verdict.judge(not ended, False, f"{sent.token} under {sent.queue}@{tag or 'default'}: sent {sends}{seen}, never settled")
+            verdict.judge(
+                not ended,
+                False,
+                f"{sent.token} under {sent.queue}@{tag or 'default'}: sent {sends}{seen}, never settled",
+            )
     return verdict
 
 
@@ -68,7 +74,9 @@ def phantoms(story: Story) -> Verdict:
     takes.
     """
     verdict = Verdict("nothing but what was sent")
-    whole = {(row["place"], got["id"]) for row in story.by_op["receive"] for got in row["got"] if not got.get("whole", True)}
+    whole = {
+        (row["place"], got["id"]) for row in story.by_op["receive"] for got in row["got"] if not got.get("whole", True)
+    }
     for copy in story.copies.values():
         if not copy.gots:
             continue
@@ -79,7 +87,11 @@ def phantoms(story: Story) -> Verdict:
         verdict.judge((copy.place, copy.id) in whole, False, f"{text}: body is not what was sent")
         if sent is None or lane is None:
             continue
-        verdict.judge(not sent.possible, False, f"{text}: every send of it was refused ({sent.tries[0].result}, line {sent.tries[0].n})")
+        verdict.judge(
+            not sent.possible,
+            False,
+            f"{text}: every send of it was refused ({sent.tries[0].result}, line {sent.tries[0].n})",
+        )
         verdict.judge(not wants(lane, tag, sent), False, f"{text}: kind {sent.kind!r} is not what the tag takes")
         verdict.judge((lane.is_dead_of or lane.name) != sent.queue, False, f"{text}: sent to {sent.queue}")
     return verdict
@@ -97,12 +109,16 @@ def doubled(story: Story) -> Verdict:
             continue
         most = 1 if lane.fifo or lane.is_dead_of else sum(one.result in (DONE, "unknown") for one in sent.tries)
         text = ", ".join(f"{copy.id} line {copy.gots[0].n} at {copy.gots[0].t1:.2f} s" for copy in seen)
-        verdict.judge(len(seen) > most, False, f"{token} at {place}: {len(seen)} messages of {len(sent.tries)} sends: {text}")
+        verdict.judge(
+            len(seen) > most, False, f"{token} at {place}: {len(seen)} messages of {len(sent.tries)} sends: {text}"
+        )
         if lane.fifo and _repeat(sent):
             first = story.sent.get(sent.dedup)
             repeated = first is not None and first.answered and sent.tries[-1].t1 - first.first < 290
             verdict.judge(
-                repeated, False, f"{token}: a repeat of {sent.dedup} (first sent at {first.first if first else 0:.2f} s) came: {text}"
+                repeated,
+                False,
+                f"{token}: a repeat of {sent.dedup} (first sent at {first.first if first else 0:.2f} s) came: {text}",
             )
     return verdict
 
@@ -122,7 +138,9 @@ def in_the_log(story: Story) -> Verdict:
             continue
         times = seen[sent.queue, sent.token]
         if sent.answered:
-            verdict.judge(times == 0, False, f"{sent.token}: answered (line {sent.tries[-1].n}), not in lw.q.{sent.queue}")
+            verdict.judge(
+                times == 0, False, f"{sent.token}: answered (line {sent.tries[-1].n}), not in lw.q.{sent.queue}"
+            )
         if not lane.fifo and not lane.redriven:
             most = sum(one.result in (DONE, "unknown") for one in sent.tries)
             verdict.judge(times > most, False, f"{sent.token}: {times} times in lw.q.{sent.queue}, sent {most} times")
@@ -143,6 +161,9 @@ def purges(story: Story) -> Verdict:
             gots = [got for copy in story.of.get((row["place"], sent.token), ()) for got in copy.gots]
             after = next((got for got in gots if got.t0 > row["t1"]), None)
             excuse = after is not None and story.excused(row["t0"], row["t1"], after.t1)
-            text = f"{sent.token}: sent line {sent.tries[0].n}, purged line {row['n']} ({row['t0']:.2f}-{row['t1']:.2f} s), came "
+            text = (
+                f"{sent.token}: sent line {sent.tries[0].n}, purged line {row['n']} "
+                f"({row['t0']:.2f}-{row['t1']:.2f} s), came "
+            )
             verdict.judge(after is not None, excuse, text + (told(after) if after else ""))
     return verdict

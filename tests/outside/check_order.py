@@ -43,7 +43,8 @@ def _place(story: Story, place: str, verdict: Verdict) -> None:
                     and not any(other.n == got.n and other.pos < got.pos for copy in theirs for other in copy.gots)
                 ]
                 text = (
-                    f"{sent.token} of group {group} at {place} came {told(got)} while {open_ones[:3]} ({len(open_ones)}) were not settled"
+                    f"{sent.token} of group {group} at {place} came {told(got)} while {open_ones[:3]} "
+                    f"({len(open_ones)}) were not settled"
                 )
                 verdict.judge(bool(open_ones), False, text)
             if sent.answered:

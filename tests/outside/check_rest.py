@@ -33,7 +33,10 @@ def counts(story: Story) -> Verdict:
                 continue
             total = sum(sum(said[place]["counts"].values()) for place in places)
             low, high = _open(story, name, tag, min(said[place]["t0"] for place in places))
-            text = f"{'+'.join(places)}: {total} ({[said[place]['counts'] for place in places]}), the book says {low} to {high}"
+            text = (
+                f"{'+'.join(places)}: {total} ({[said[place]['counts'] for place in places]}), the book "
+                f"says {low} to {high}"
+            )
             verdict.judge(not low <= total <= high, False, f"{text}, lines {[said[place]['n'] for place in places]}")
     if "rest" in said:
         verdict.judge(said["rest"]["counts"] != REST, False, f"rest: {said['rest']['counts']}, it was left with {REST}")
@@ -41,7 +44,9 @@ def counts(story: Story) -> Verdict:
         if row.get("drained"):
             left = row["counts"] if row["outcome"] == DONE else row["outcome"]
             verdict.judge(
-                left != {"ready": 0, "leased": 0, "delayed": 0}, False, f"{row['place']} after the drain: {left}, line {row['n']}"
+                left != {"ready": 0, "leased": 0, "delayed": 0},
+                False,
+                f"{row['place']} after the drain: {left}, line {row['n']}",
             )
     return verdict
 
@@ -77,7 +82,10 @@ def answers(story: Story) -> Verdict:
             )
             continue
         results = [item["result"] for item in row.get("items", ())] or [row["outcome"]]
-        text = f"line {row['n']} at {row['t0']:.2f} s: {row['op']} of {row.get('place')}: {row.get('status')} {row.get('code')}"
+        text = (
+            f"line {row['n']} at {row['t0']:.2f} s: {row['op']} of {row.get('place')}: {row.get('status')} "
+            f"{row.get('code')}"
+        )
         verdict.judge(BROKEN in results or row["outcome"] == BROKEN, False, text)
         verdict.judge(REFUSED in results and not _may_refuse(row), False, f"refused, {text}")
     return verdict
@@ -103,7 +111,9 @@ def tasks(story: Story) -> Verdict:
         if row.get("task"):
             status = last.get(row["task"], {}).get("status")
             verdict.judge(
-                status not in ("completed", "cancelled"), False, f"task {row['task']} (line {row['n']}, {row['t0']:.2f} s): {status}"
+                status not in ("completed", "cancelled"),
+                False,
+                f"task {row['task']} (line {row['n']}, {row['t0']:.2f} s): {status}",
             )
     return verdict
 
@@ -116,7 +126,9 @@ def recovery(story: Story) -> tuple[Verdict, list[dict[str, Any]]]:
         # A killed process and a flushed Redis are healed by the service itself; what stood still
         # was stopped by us.
         since = fault.end if _pauses(fault) else fault.begin
-        since = max([since, *(other.end for other in story.faults if _pauses(other) and other.begin <= since < other.end)])
+        since = max(
+            [since, *(other.end for other in story.faults if _pauses(other) and other.begin <= since < other.end)]
+        )
         back = next((end - since for begin, end in good if begin >= since), None)
         rows.append(
             {
@@ -126,7 +138,11 @@ def recovery(story: Story) -> tuple[Verdict, list[dict[str, Any]]]:
                 "back": round(back, 2) if back is not None else None,
             }
         )
-        verdict.judge(back is None or back > bound, False, f"{fault.name} at {fault.begin:.1f} s: back after {back} s, bound {bound} s")
+        verdict.judge(
+            back is None or back > bound,
+            False,
+            f"{fault.name} at {fault.begin:.1f} s: back after {back} s, bound {bound} s",
+        )
     return verdict, rows
 
 
@@ -154,7 +170,9 @@ def works(story: Story) -> Verdict:
                 continue
             back = min((time - fault.end for time in times if time > fault.end), default=None)
             late = back is None or back > bound
-            verdict.judge(late and quiet > bound, False, f"{op} at {place} after {fault.name} ({fault.end:.1f} s): {back} s")
+            verdict.judge(
+                late and quiet > bound, False, f"{op} at {place} after {fault.name} ({fault.end:.1f} s): {back} s"
+            )
     return verdict
 
 

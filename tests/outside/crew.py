@@ -44,7 +44,9 @@ def hire(book: Book, port: int, bootstrap: str, seed: int) -> Crew:
     for actor in (*crew.senders, *crew.takers):
         actor.hush = crew.hush
     crew.reader = KafkaReader(book, bootstrap, text)
-    crew.probes = [Probe(Native(book, f"probe-{i}", port, patience=4), lane.name, text) for i, lane in enumerate(PROBES)]
+    crew.probes = [
+        Probe(Native(book, f"probe-{i}", port, patience=4), lane.name, text) for i, lane in enumerate(PROBES)
+    ]
     return crew
 
 
@@ -69,11 +71,20 @@ def _standard(hands: _Hands, crew: Crew, seed: str) -> None:
         crew.senders += [Producer(hands.native(), name, seed, 0.15), Producer(hands.sqs(), name, seed, 0.15)]
         crew.takers += [Consumer(hands.native(), [name], seed, usual), Consumer(hands.sqs(), [name], seed, usual)]
     delays, whole = (0, 0.3, 1.5, 4.25, 9.0), (0, 1, 3, 8)
-    crew.senders += [Producer(hands.native(), "late", seed, 0.3, delays), Producer(hands.sqs(), "late", seed, 0.3, whole)]
+    crew.senders += [
+        Producer(hands.native(), "late", seed, 0.3, delays),
+        Producer(hands.sqs(), "late", seed, 0.3, whole),
+    ]
     crew.takers += [Consumer(hands.native(), ["late"], seed, LATE), Consumer(hands.sqs(), ["late"], seed, LATE)]
     kinds = ("red", "")
-    crew.senders += [Producer(hands.native(), "pair", seed, 0.3, kinds=kinds), Producer(hands.sqs(), "pair", seed, 0.3, kinds=kinds)]
-    crew.takers += [Consumer(hands.native(), ["pair", "pair@b"], seed, usual), Consumer(hands.sqs(), ["pair", "pair@b"], seed, usual)]
+    crew.senders += [
+        Producer(hands.native(), "pair", seed, 0.3, kinds=kinds),
+        Producer(hands.sqs(), "pair", seed, 0.3, kinds=kinds),
+    ]
+    crew.takers += [
+        Consumer(hands.native(), ["pair", "pair@b"], seed, usual),
+        Consumer(hands.sqs(), ["pair", "pair@b"], seed, usual),
+    ]
     crew.senders += [Producer(hands.native(), "wiped", seed, 0.2), Producer(hands.sqs(), "wiped", seed, 0.2)]
     crew.takers += [Consumer(hands.sqs(), ["wiped"], seed, usual)]
     many = [f"m-{i:02}" for i in range(MANY)]
@@ -82,7 +93,10 @@ def _standard(hands: _Hands, crew: Crew, seed: str) -> None:
 
 def _fifo(hands: _Hands, crew: Crew, seed: str) -> None:
     for queue, explicit in (("line.fifo", True), ("wide.fifo", False)):
-        crew.senders += [Liner(hands.native(), queue, seed, 0.15, 4, explicit), Liner(hands.sqs(), queue, seed, 0.15, 4, explicit)]
+        crew.senders += [
+            Liner(hands.native(), queue, seed, 0.15, 4, explicit),
+            Liner(hands.sqs(), queue, seed, 0.15, 4, explicit),
+        ]
         crew.takers += [Consumer(hands.native(), [queue], seed, LINE), Consumer(hands.sqs(), [queue], seed, LINE)]
 
 

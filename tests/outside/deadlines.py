@@ -38,7 +38,10 @@ class Caller:
             self._streams = await asyncio.open_connection("127.0.0.1", self._port)
         reader, writer = self._streams
         body = json.dumps(content).encode()
-        head = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+        head = (
+            f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: "
+            f"{len(body)}\r\n\r\n"
+        )
         writer.write(head.encode() + body)
         line, *rest = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
         headers = {name.lower(): value.strip() for name, _, value in (text.partition(":") for text in rest)}
@@ -88,7 +91,9 @@ async def send_until(port: int, queue: str, name: str, until: float, book: Book)
             break
         bodies = [f"{name}-{turn}-{n}" for n in range(BODIES)]
         began = time.monotonic()
-        status, answer = await caller.post(f"/v1/queues/{queue}/messages", {"messages": [{"body": body} for body in bodies]})
+        status, answer = await caller.post(
+            f"/v1/queues/{queue}/messages", {"messages": [{"body": body} for body in bodies]}
+        )
         code = book.note("send", began, status, answer)
         kept = book.stored if not code else book.not_stored if code in ("not_stored", "overloaded") else book.unknown
         kept.update(bodies)
@@ -110,7 +115,9 @@ async def take_all(port: int, queue: str, *, patience_s: int = 3) -> Counter[str
     """How often each body of a queue is delivered, until nothing comes for some seconds."""
     caller, found = Caller(port), Counter[str]()
     while True:
-        status, answer = await caller.post(f"/v1/queues/{queue}/receive", {"max": 100, "wait_seconds": patience_s, "lease_seconds": 300})
+        status, answer = await caller.post(
+            f"/v1/queues/{queue}/receive", {"max": 100, "wait_seconds": patience_s, "lease_seconds": 300}
+        )
         assert status == 200, answer
         if not answer["messages"]:
             caller.close()
@@ -122,10 +129,14 @@ async def handles_of(port: int, queue: str, number: int) -> list[str]:
     """Sends so many messages to a queue, and returns their handles, with long leases."""
     caller, handles = Caller(port), list[str]()
     for first in range(0, number, 100):
-        status, answer = await caller.post(f"/v1/queues/{queue}/messages", {"messages": [{"body": str(first + n)} for n in range(100)]})
+        status, answer = await caller.post(
+            f"/v1/queues/{queue}/messages", {"messages": [{"body": str(first + n)} for n in range(100)]}
+        )
         assert status == 200, answer
     while len(handles) < number:
-        _, answer = await caller.post(f"/v1/queues/{queue}/receive", {"max": 100, "wait_seconds": 5, "lease_seconds": 600})
+        _, answer = await caller.post(
+            f"/v1/queues/{queue}/receive", {"max": 100, "wait_seconds": 5, "lease_seconds": 600}
+        )
         handles += [message["handle"] for message in answer["messages"]]
     caller.close()
     return handles
@@ -172,15 +183,21 @@ async def main(options: argparse.Namespace, up: Up) -> int:
         status, answer = await caller.post("/v1/queues", {"name": name, **settings})
         assert status in (200, 201), answer
     kafka = int(up.run["kafka"]["pid"])
-    book = await hold_up(up.port, kafka, senders=options.senders, ackers=options.ackers, stop_s=options.stop, queues=("to", "acked"))
+    book = await hold_up(
+        up.port, kafka, senders=options.senders, ackers=options.ackers, stop_s=options.stop, queues=("to", "acked")
+    )
     print(book.told())
     found = await take_all(up.port, "to", patience_s=10)
     wrong = book.not_stored & found.keys()
     lost = book.stored - found.keys()
     twice = [body for body, times in found.items() if times > 1]
-    print(f"{len(book.stored)} stored, {len(book.not_stored)} not stored, {len(book.unknown)} unknown; {len(found)} delivered:")
     print(
-        f"{len(lost)} of the stored lost, {len(wrong)} of the not stored and {len(book.unknown & found.keys())} of the unknown delivered,"
+        f"{len(book.stored)} stored, {len(book.not_stored)} not stored, {len(book.unknown)} unknown; "
+        f"{len(found)} delivered:"
+    )
+    print(
+        f"{len(lost)} of the stored lost, {len(wrong)} of the not stored and "
+        f"{len(book.unknown & found.keys())} of the unknown delivered,"
     )
     print(f"{len(twice)} twice")
     late = max(book.took["send"]) > 11 or max(book.took["ack"]) > 6

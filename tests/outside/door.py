@@ -90,7 +90,12 @@ class Door(abc.ABC):
         except Trouble as trouble:
             outcome, rows = _said(trouble), [(trouble.outcome, "")] * len(letters)
         items = [
-            {"token": letter.token, **({k: v for k, v in vars(letter).items() if v and k != "token"}), "result": result, "id": given}
+            {
+                "token": letter.token,
+                **({k: v for k, v in vars(letter).items() if v and k != "token"}),
+                "result": result,
+                "id": given,
+            }
             for letter, (result, given) in zip(letters, rows, strict=True)
         ]
         self._write("send", queue, t0, items=items, **(outcome or {"outcome": DONE}))
@@ -107,7 +112,9 @@ class Door(abc.ABC):
         self.wrote_receive(place, t0, limit, wait, lease, leased, **(outcome or {"outcome": DONE}))
         return leased
 
-    def wrote_receive(self, place: str, t0: float, limit: int, wait: float, lease: float, leased: list[Leased] | None, **more: Any) -> None:
+    def wrote_receive(
+        self, place: str, t0: float, limit: int, wait: float, lease: float, leased: list[Leased] | None, **more: Any
+    ) -> None:
         """Write a receive, also one that a rude client did by hand."""
         got = [_got(one) for one in leased or ()]
         self._write("receive", place, t0, max=limit, wait=wait, lease=lease, got=got, **more)
@@ -183,7 +190,12 @@ class Door(abc.ABC):
 def _got(one: Leased) -> dict[str, Any]:
     row = {"token": one.token, "id": one.id, "handle": short(one.handle), "count": one.count}
     more = {"whole": one.whole} if not one.whole else {}
-    return {**row, **more, **({"kind": one.kind} if one.kind else {}), **({"died_after": one.died_after} if one.died_after else {})}
+    return {
+        **row,
+        **more,
+        **({"kind": one.kind} if one.kind else {}),
+        **({"died_after": one.died_after} if one.died_after else {}),
+    }
 
 
 def _said(trouble: Trouble) -> dict[str, Any]:

@@ -59,7 +59,9 @@ def judge(entries: list[Entry]) -> dict[str, Any]:
         "settled": sum(item["result"] == DONE for row in story.by_op["settle"] for item in row["items"]),
         "sent_by_sqs": _share(story, "send"),
         "received_by_sqs": _share(story, "receive"),
-        "letters": sum(bool(copy.gots) for name, lane in story.lanes.items() if lane.is_dead_of for copy in story.at.get(name, ())),
+        "letters": sum(
+            bool(copy.gots) for name, lane in story.lanes.items() if lane.is_dead_of for copy in story.at.get(name, ())
+        ),
         "lives": sum(row["outcome"] == DONE for row in story.by_op["create"] if "life" in row),
         "faults": dict(Counter(fault.name for fault in story.faults)),
         "recovery": check_rest.recovery(story)[1],
@@ -105,7 +107,10 @@ def printed(report: dict[str, Any]) -> str:
     )
     lines = [f"{name}: {report[name]}" for name in head if name in report]
     lines += [_verdict(name, row) for name, row in report["verdicts"].items() if not row["breaches"]]
-    lines += [f"  back after {row['back']} s: {row['fault']} at {row['at']} s ({row['lasted']} s)" for row in report["recovery"]]
+    lines += [
+        f"  back after {row['back']} s: {row['fault']} at {row['at']} s ({row['lasted']} s)"
+        for row in report["recovery"]
+    ]
     # Last, for the end is what is left of a long log.
     for name, row in report["verdicts"].items():
         if row["breaches"]:
@@ -115,7 +120,10 @@ def printed(report: dict[str, Any]) -> str:
 
 def _verdict(name: str, row: dict[str, Any]) -> str:
     mark = "BROKEN" if row["breaches"] else "held"
-    return f"  {mark:6} {name}: {row['promise']}: looked {row['looked']}, breaches {row['breaches']}, excused {row['excused']}"
+    return (
+        f"  {mark:6} {name}: {row['promise']}: looked {row['looked']}, breaches {row['breaches']}, excused "
+        f"{row['excused']}"
+    )
 
 
 if __name__ == "__main__":

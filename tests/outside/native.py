@@ -134,7 +134,11 @@ class Native(Door):
     def release(self, place: str, one: Leased, delay: float) -> None:
         """Give back, to be received after `delay`."""
         self._on_handles(
-            "extend", place, [one], lambda: self._handles("release", place, {"handles": [one.handle], "delay_seconds": delay}), lease=delay
+            "extend",
+            place,
+            [one],
+            lambda: self._handles("release", place, {"handles": [one.handle], "delay_seconds": delay}),
+            lease=delay,
         )
 
     def kill(self, place: str, one: Leased) -> None:
@@ -174,7 +178,9 @@ class Native(Door):
         """The task's id, or empty."""
         t0, task, said = self._book.now(), "", {"outcome": DONE}
         try:
-            task = self.ok("POST", f"/v1/queues/{place}/redrive", {"destination": destination} if destination else {})["id"]
+            task = self.ok("POST", f"/v1/queues/{place}/redrive", {"destination": destination} if destination else {})[
+                "id"
+            ]
         except Trouble as trouble:
             said = {"outcome": trouble.outcome, "code": trouble.code}
         self._write("redrive", place, t0, task=task, **said)
@@ -185,5 +191,14 @@ class Native(Door):
         t0, answer = self._book.now(), {}
         with contextlib.suppress(Trouble):
             answer = self.ok("GET", f"/v1/tasks/{task}")
-            self._write("task", place, t0, task=task, status=answer["status"], moved=answer["moved"], total=answer["total"], outcome=DONE)
+            self._write(
+                "task",
+                place,
+                t0,
+                task=task,
+                status=answer["status"],
+                moved=answer["moved"],
+                total=answer["total"],
+                outcome=DONE,
+            )
         return str(answer.get("status", ""))

@@ -36,7 +36,9 @@ class Rounds(Actor):
         """One queue."""
         self.number += 1
         queue = self.queues[self.number % len(self.queues)]
-        if not self.door.send(queue, [Letter(f"tk-{queue}-{self.door.who}-{self.number}-{i}") for i in range(self.rng.randint(1, 4))]):
+        if not self.door.send(
+            queue, [Letter(f"tk-{queue}-{self.door.who}-{self.number}-{i}") for i in range(self.rng.randint(1, 4))]
+        ):
             self.rest(0.3, 0.6)
         leased = self.door.receive(queue, 10, 0, 6)
         good = [one for one in leased or () if self.rng.random() < 0.9]
@@ -74,7 +76,11 @@ class Redriver(Actor):
         """
         self.rest(4, 9)
         task = "" if self.stopped.is_set() else self.door.redrive(self.queue)
-        while task and not self.stopped.is_set() and self.door.task(self.queue, task) not in ("completed", "failed", "cancelled"):
+        while (
+            task
+            and not self.stopped.is_set()
+            and self.door.task(self.queue, task) not in ("completed", "failed", "cancelled")
+        ):
             self.rest(0.5, 1)
 
 
@@ -98,14 +104,18 @@ class Probe(Actor):
         try:
             self.door.ok("POST", f"{path}/messages", {"messages": [{"body": body_of(token)}]})
             self.door.hang_up()
-            got = self.door.ok("POST", f"{path}/receive", {"max": 10, "wait_seconds": 1, "lease_seconds": 5}, 1)["messages"]
+            got = self.door.ok("POST", f"{path}/receive", {"max": 10, "wait_seconds": 1, "lease_seconds": 5}, 1)[
+                "messages"
+            ]
             if got:
                 self.door.ok("POST", f"{path}/ack", {"handles": [row["handle"] for row in got]})
             else:
                 why = "nothing received"
         except Trouble as trouble:
             why = f"{trouble.outcome}: {trouble.status} {trouble.code}"
-        self.book.write("probe", t0, place=self.queue, outcome=UNKNOWN if why else DONE, why=why[:200], load_average=busy.average())
+        self.book.write(
+            "probe", t0, place=self.queue, outcome=UNKNOWN if why else DONE, why=why[:200], load_average=busy.average()
+        )
         if not why:
             self.back_since = t0
         self.rest(0.15, 0.3)
@@ -153,9 +163,13 @@ class KafkaReader(Actor):
     def run(self) -> None:
         """Until stopped, and until all that there was then is read."""
         while (status := self._read()) == -signal.SIGSEGV:
-            self.book.write("note", self.book.now(), who=self.who, text="the library of Kafka's client killed its process")
+            self.book.write(
+                "note", self.book.now(), who=self.who, text="the library of Kafka's client killed its process"
+            )
         if status:
-            self.book.write("defect", self.book.now(), who=self.who, text=f"the reader of the log ended with status {status}")
+            self.book.write(
+                "defect", self.book.now(), who=self.who, text=f"the reader of the log ended with status {status}"
+            )
 
     def _read(self) -> int:
         command = [*self._command, f"outside-{uuid.uuid4()}"]

@@ -29,18 +29,44 @@ class Plant:
     def send(self, queue: str, token: str, t0: float, result: str = "done", by: str = "native", **more: Any) -> Plant:
         """One letter."""
         return self.add(
-            "send", t0, place=queue, by=by, outcome=result, code=more.pop("code", ""), items=[{"token": token, "result": result, **more}]
+            "send",
+            t0,
+            place=queue,
+            by=by,
+            outcome=result,
+            code=more.pop("code", ""),
+            items=[{"token": token, "result": result, **more}],
         )
 
     def got(
-        self, place: str, *tokens: str, t0: float, count: int = 1, lease: float = 5, id: str = "", by: str = "native", **more: Any
+        self,
+        place: str,
+        *tokens: str,
+        t0: float,
+        count: int = 1,
+        lease: float = 5,
+        id: str = "",
+        by: str = "native",
+        **more: Any,
     ) -> Plant:
         """A receive with these tokens; the handle is `token@t0`."""
-        rows = [{"token": token, "id": id or f"id-{token}", "handle": f"{token}@{t0}", "count": count, **more} for token in tokens]
+        rows = [
+            {"token": token, "id": id or f"id-{token}", "handle": f"{token}@{t0}", "count": count, **more}
+            for token in tokens
+        ]
         return self.add("receive", t0, place=place, by=by, outcome="done", max=10, wait=0, lease=lease, got=rows)
 
     def on(
-        self, op: str, place: str, token: str, of: float, t0: float, result: str = "done", id: str = "", by: str = "native", **more: Any
+        self,
+        op: str,
+        place: str,
+        token: str,
+        of: float,
+        t0: float,
+        result: str = "done",
+        id: str = "",
+        by: str = "native",
+        **more: Any,
     ) -> Plant:
         """An act on the delivery that was received at `of`."""
         item = {"token": token, "id": id or f"id-{token}", "handle": f"{token}@{of}", "result": result}
@@ -48,7 +74,9 @@ class Plant:
 
     def all(self, queue: str, token: str, t0: float, **more: Any) -> Plant:
         """Sent, received a second later, acked another later."""
-        return self.send(queue, token, t0, **more).got(queue, token, t0=t0 + 1).on("settle", queue, token, t0 + 1, t0 + 2)
+        return (
+            self.send(queue, token, t0, **more).got(queue, token, t0=t0 + 1).on("settle", queue, token, t0 + 1, t0 + 2)
+        )
 
     def fault(self, name: str, begin: float, end: float) -> Plant:
         """From begin to end."""
@@ -56,7 +84,14 @@ class Plant:
 
     def counts(self, place: str, t0: float, ready: int = 0, leased: int = 0, delayed: int = 0, **more: Any) -> Plant:
         """What the service says."""
-        return self.add("counts", t0, place=place, outcome="done", counts={"ready": ready, "leased": leased, "delayed": delayed}, **more)
+        return self.add(
+            "counts",
+            t0,
+            place=place,
+            outcome="done",
+            counts={"ready": ready, "leased": leased, "delayed": delayed},
+            **more,
+        )
 
     def log(self, *rows: tuple[str, str]) -> Plant:
         """What a Kafka-native reader saw."""
@@ -81,12 +116,24 @@ def clean() -> Plant:
     plant.send("d", "x", 1).got("d", "x", t0=2, lease=1).got("d", "x", t0=4, lease=1, count=2)
     plant.got("d-dead", "x", t0=6, id="letter-x", died_after=2).on("settle", "d-dead", "x", 6, 7, id="letter-x")
     plant.send("w", "old", 1).add("purge", 2, place="w", outcome="done").all("w", "new", 3)
-    plant.life("create", 1, made=201).life("counts", 2, counts={"ready": 0}, born=True).send("reborn-0", "tk-reborn-0-1-0", 3)
+    plant.life("create", 1, made=201).life("counts", 2, counts={"ready": 0}, born=True).send(
+        "reborn-0", "tk-reborn-0-1-0", 3
+    )
     plant.life("look", 4, status=200).life(
         "receive", 5, got=[{"token": "tk-reborn-0-1-0", "id": "r", "handle": "h", "count": 1}], max=1, wait=0, lease=5
     )
-    plant.life("missing", 6, tokens=[]).life("delete", 7).life("look", 8, status=404).life("create", 9, made=201, number=2)
-    plant.log(("q", "a"), ("q", "b"), ("f", "f-g-1"), ("f", "f-g-2"), ("f", "f-g-1~3"), ("d", "x"), *(("p", f"p{n}") for n in range(60)))
+    plant.life("missing", 6, tokens=[]).life("delete", 7).life("look", 8, status=404).life(
+        "create", 9, made=201, number=2
+    )
+    plant.log(
+        ("q", "a"),
+        ("q", "b"),
+        ("f", "f-g-1"),
+        ("f", "f-g-2"),
+        ("f", "f-g-1~3"),
+        ("d", "x"),
+        *(("p", f"p{n}") for n in range(60)),
+    )
     plant.fault("kill kafka", 20, 25).add("probe", 21, 24, outcome="unknown").add("probe", 24, 25, outcome="done")
     plant.add("redrive", 30, place="d-dead", outcome="done", task="t").add(
         "task", 31, place="d-dead", task="t", status="completed", outcome="done"
@@ -115,12 +162,20 @@ BROKEN: list[tuple[str, str, Callable[[], Plant]]] = [
         lambda: clean().send("q", "z", 10).got("q", "z", t0=11).on("settle", "q", "z", 11, 12, "stale"),
     ),
     ("lost", "sent after the purge", lambda: clean().send("w", "z", 10)),
-    ("lost", "one tag has it, the other has not", lambda: clean().lane("t", tags=("", "b")).all("t", "z", 10, kind="red")),
+    (
+        "lost",
+        "one tag has it, the other has not",
+        lambda: clean().lane("t", tags=("", "b")).all("t", "z", 10, kind="red"),
+    ),
     ("phantoms", "nobody sent it", lambda: clean().got("q", "z", t0=10)),
     ("phantoms", "refused and delivered", lambda: clean().send("q", "z", 10, "refused").got("q", "z", t0=11)),
     ("phantoms", "torn body", lambda: clean().send("q", "z", 10).got("q", "z", t0=11, whole=False)),
     ("phantoms", "another queue's", lambda: clean().send("q", "z", 10).got("p", "z", t0=11)),
-    ("phantoms", "not for the tag", lambda: clean().lane("t", tags=("", "b")).send("t", "z", 10).got("t@b", "z", t0=11)),
+    (
+        "phantoms",
+        "not for the tag",
+        lambda: clean().lane("t", tags=("", "b")).send("t", "z", 10).got("t@b", "z", t0=11),
+    ),
     ("doubled", "one send, two messages", lambda: clean().all("q", "z", 10).got("q", "z", t0=15, id="other")),
     ("doubled", "a repeat came", lambda: clean().got("f", "f-g-1~3", t0=20)),
     ("doubled", "two letters", lambda: clean().got("d-dead", "x", t0=20, id="again", died_after=2)),
@@ -132,7 +187,13 @@ BROKEN: list[tuple[str, str, Callable[[], Plant]]] = [
     (
         "leases",
         "extended, and leased meanwhile",
-        lambda: clean().send("q", "z", 10).got("q", "z", t0=11).on("extend", "q", "z", 11, 14, lease=9).got("q", "z", t0=18, count=2),
+        lambda: (
+            clean()
+            .send("q", "z", 10)
+            .got("q", "z", t0=11)
+            .on("extend", "q", "z", 11, 14, lease=9)
+            .got("q", "z", t0=18, count=2)
+        ),
     ),
     ("settled", "came after its ack", lambda: clean().all("q", "z", 10).got("q", "z", t0=30, count=2)),
     (
@@ -148,7 +209,9 @@ BROKEN: list[tuple[str, str, Callable[[], Plant]]] = [
     (
         "settled",
         "an ack just before a kill of Redis, which forgets nothing, on a loaded machine",
-        lambda: clean().add("run", 0, load=15).all("q", "z", 10).fault("kill redis", 12.6, 20).got("q", "z", t0=30, count=2),
+        lambda: (
+            clean().add("run", 0, load=15).all("q", "z", 10).fault("kill redis", 12.6, 20).got("q", "z", t0=30, count=2)
+        ),
     ),
     (
         "settled",
@@ -160,11 +223,21 @@ BROKEN: list[tuple[str, str, Callable[[], Plant]]] = [
         "an ack two seconds before a worker stood still",
         lambda: clean().all("q", "z", 10).fault("pause worker", 14.1, 30).add("loss", 20).got("q", "z", t0=45, count=2),
     ),
-    ("receive counts", "the same count twice", lambda: clean().send("q", "z", 10).got("q", "z", t0=11).got("q", "z", t0=17)),
+    (
+        "receive counts",
+        "the same count twice",
+        lambda: clean().send("q", "z", 10).got("q", "z", t0=11).got("q", "z", t0=17),
+    ),
     (
         "receive counts",
         "fewer than seen",
-        lambda: clean().send("q", "z", 10).got("q", "z", t0=11, count=1).got("q", "z", t0=17, count=1).got("q", "z", t0=27, count=2),
+        lambda: (
+            clean()
+            .send("q", "z", 10)
+            .got("q", "z", t0=11, count=1)
+            .got("q", "z", t0=17, count=1)
+            .got("q", "z", t0=27, count=2)
+        ),
     ),
     (
         "uncarried",
@@ -188,7 +261,13 @@ BROKEN: list[tuple[str, str, Callable[[], Plant]]] = [
     (
         "uncarried",
         "a count that nobody saw, and a kill of a worker that was not alone: it leases nothing ahead",
-        lambda: clean().add("run", 0, workers=2).fault("kill worker", 12, 14).send("q", "z", 10).got("q", "z", t0=50, count=2),
+        lambda: (
+            clean()
+            .add("run", 0, workers=2)
+            .fault("kill worker", 12, 14)
+            .send("q", "z", 10)
+            .got("q", "z", t0=50, count=2)
+        ),
     ),
     (
         "order",
@@ -198,10 +277,20 @@ BROKEN: list[tuple[str, str, Callable[[], Plant]]] = [
     (
         "order",
         "the one before is in flight elsewhere",
-        lambda: clean().send("f", "f-g-8", 8, group="g").send("f", "f-g-9", 9, group="g").got("f", "f-g-8", t0=10).got("f", "f-g-9", t0=11),
+        lambda: (
+            clean()
+            .send("f", "f-g-8", 8, group="g")
+            .send("f", "f-g-9", 9, group="g")
+            .got("f", "f-g-8", t0=10)
+            .got("f", "f-g-9", t0=11)
+        ),
     ),
     ("undelivered", "never leased", lambda: clean().send("d", "z", 10).got("d-dead", "z", t0=12, died_after=2)),
-    ("undelivered", "leased once of twice", lambda: clean().send("d", "z", 10).got("d", "z", t0=11, lease=1).got("d-dead", "z", t0=14)),
+    (
+        "undelivered",
+        "leased once of twice",
+        lambda: clean().send("d", "z", 10).got("d", "z", t0=11, lease=1).got("d-dead", "z", t0=14),
+    ),
     (
         "undelivered",
         "503 is no delivery",
@@ -242,31 +331,50 @@ BROKEN: list[tuple[str, str, Callable[[], Plant]]] = [
         ),
     ),
     ("lives", "a new queue that is not there", lambda: clean().life("look", 10, status=404, number=2)),
-    ("lives", "a send that finds no queue", lambda: clean().life("send", 10, "refused", status=404, items=[], number=2)),
+    (
+        "lives",
+        "a send that finds no queue",
+        lambda: clean().life("send", 10, "refused", status=404, items=[], number=2),
+    ),
     (
         "lives",
         "a deletion that happens twice",
-        lambda: clean().life("delete", 10, "unknown").life("create", 50, made=201, number=3).life("look", 60, status=404),
+        lambda: (
+            clean().life("delete", 10, "unknown").life("create", 50, made=201, number=3).life("look", 60, status=404)
+        ),
     ),
     ("lives", "deleted, and there", lambda: clean().life("delete", 10).life("look", 11, status=200)),
     (
         "lives",
         "born with more than sends without an answer can have left",
-        lambda: clean().send("reborn-0", "tk-reborn-0-2-9", 9.5, "unknown").life("counts", 50, counts={"ready": 2}, born=True),
+        lambda: (
+            clean()
+            .send("reborn-0", "tk-reborn-0-2-9", 9.5, "unknown")
+            .life("counts", 50, counts={"ready": 2}, born=True)
+        ),
     ),
     ("lives", "born with messages", lambda: clean().life("counts", 10, counts={"ready": 3}, born=True)),
     (
         "lives",
         "a message of the life before",
         lambda: clean().life(
-            "receive", 10, got=[{"token": "tk-reborn-0-1-5", "id": "r", "handle": "h", "count": 1}], max=1, wait=0, lease=5
+            "receive",
+            10,
+            got=[{"token": "tk-reborn-0-1-5", "id": "r", "handle": "h", "count": 1}],
+            max=1,
+            wait=0,
+            lease=5,
         ),
     ),
     ("lives", "answered, and not there", lambda: clean().life("missing", 10, tokens=["tk-reborn-0-2-1"])),
     ("counts", "one too many", lambda: clean().lane("c").all("c", "z", 10).counts("c", 60, ready=1, rest=True)),
     ("counts", "one too few", lambda: clean().lane("c").send("c", "z", 10).counts("c", 60, rest=True)),
     ("counts", "left after the drain", lambda: clean().counts("q", 85, leased=1, drained=True)),
-    ("counts", "what nobody touched has changed", lambda: clean().counts("rest", 62, ready=30, leased=19, delayed=15, rest=True)),
+    (
+        "counts",
+        "what nobody touched has changed",
+        lambda: clean().counts("rest", 62, ready=30, leased=19, delayed=15, rest=True),
+    ),
     ("answers", "500", lambda: clean().send("q", "z", 10, "broken", status=500)),
     ("answers", "a right send is refused", lambda: clean().send("q", "z", 10, "refused", status=400)),
     ("answers", "a wrong ack is done", lambda: clean().add("wrong", 10, place="q", status=200)),
@@ -280,7 +388,9 @@ BROKEN: list[tuple[str, str, Callable[[], Plant]]] = [
     (
         "recovery",
         "half a minute after the pause that lay over the kill",
-        lambda: clean().fault("pause worker", 100, 120).fault("kill kafka", 101, 150).add("probe", 148, 150, outcome="done"),
+        lambda: (
+            clean().fault("pause worker", 100, 120).fault("kill kafka", 101, 150).add("probe", 148, 150, outcome="done")
+        ),
     ),
     ("recovery", "never", lambda: clean().fault("flush redis", 100, 105)),
 ]
@@ -290,13 +400,21 @@ BENT: list[tuple[str, str, Callable[[], Plant]]] = [
     (
         "lives",
         "born with what a send without an answer left",
-        lambda: clean().send("reborn-0", "tk-reborn-0-2-9", 9.5, "unknown").life("counts", 50, counts={"ready": 1}, born=True),
+        lambda: (
+            clean()
+            .send("reborn-0", "tk-reborn-0-2-9", 9.5, "unknown")
+            .life("counts", 50, counts={"ready": 1}, born=True)
+        ),
     ),
     (
         "settled",
         "an ack of three seconds before the loss on a loaded machine",
         lambda: (
-            clean().add("probe", 9, 9.1, outcome="done", load_average=12.0).all("q", "z", 10).add("loss", 15).got("q", "z", t0=30, count=2)
+            clean()
+            .add("probe", 9, 9.1, outcome="done", load_average=12.0)
+            .all("q", "z", 10)
+            .add("loss", 15)
+            .got("q", "z", t0=30, count=2)
         ),
     ),
     (

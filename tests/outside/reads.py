@@ -50,14 +50,20 @@ class Reading:
         session lasts when Kafka has stood still, and that is not what is looked at here.
         """
         consumer = Consumer({**self._settings, "enable.partition.eof": True})
-        topics = [topic for topic in consumer.list_topics(timeout=10).topics.values() if topic.topic.startswith("lw.q.")]
+        topics = [
+            topic for topic in consumer.list_topics(timeout=10).topics.values() if topic.topic.startswith("lw.q.")
+        ]
         left = {(topic.topic, number) for topic in topics for number in topic.partitions}
         consumer.assign([TopicPartition(*part, self._next.get(part, OFFSET_BEGINNING)) for part in left])
         end = time.monotonic() + REST_WITHIN_S
         while left and time.monotonic() < end:
             messages = consumer.consume(500, 0.5)
             self._print(messages)
-            ends = [message for message in messages if (error := message.error()) and error.code() == KafkaError._PARTITION_EOF]
+            ends = [
+                message
+                for message in messages
+                if (error := message.error()) and error.code() == KafkaError._PARTITION_EOF
+            ]
             left -= {(str(message.topic()), message.partition() or 0) for message in ends}
         consumer.close()
 

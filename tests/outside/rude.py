@@ -22,7 +22,10 @@ from tests.outside.native import Native, lent_of, outcome_of
 def request_of(path: str, body: dict[str, Any]) -> bytes:
     """A whole request."""
     text = json.dumps(body).encode()
-    head = f"POST {path} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\ncontent-length: {len(text)}\r\n\r\n"
+    head = (
+        f"POST {path} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\ncontent-length: "
+        f"{len(text)}\r\n\r\n"
+    )
     return head.encode() + text
 
 
@@ -82,7 +85,9 @@ class Leaver(Rude):
             outcome = "gone" if ended and not data else UNKNOWN
             self.door.wrote_receive(self.queue, t0, limit, wait, lease, None, outcome=outcome)
         elif outcome_of(found[0]) != DONE:
-            self.door.wrote_receive(self.queue, t0, limit, wait, lease, None, outcome=outcome_of(found[0]), status=found[0])
+            self.door.wrote_receive(
+                self.queue, t0, limit, wait, lease, None, outcome=outcome_of(found[0]), status=found[0]
+            )
         else:
             leased = [lent_of(row) for row in found[1]["messages"]]
             self.door.wrote_receive(self.queue, t0, limit, wait, lease, leased, outcome=DONE)
@@ -135,7 +140,9 @@ class Vandal(Rude):
         return request_of(f"/v1/queues/{self.queue}/messages", {"messages": [{"body": body_of(token)}]})
 
     def _wrote(self, t0: float, token: str, outcome: str, **more: Any) -> None:
-        self.door._write("send", self.queue, t0, items=[{"token": token, "result": outcome, "id": ""}], outcome=outcome, **more)
+        self.door._write(
+            "send", self.queue, t0, items=[{"token": token, "result": outcome, "id": ""}], outcome=outcome, **more
+        )
 
     def _half(self, line: socket.socket, t0: float) -> None:
         token = self.token("half")
@@ -155,7 +162,9 @@ class Vandal(Rude):
 
     def _cut_poll(self, line: socket.socket, t0: float) -> None:
         with contextlib.suppress(OSError):
-            line.sendall(request_of(f"/v1/queues/{self.queue}/receive", {"max": 2, "wait_seconds": 3, "lease_seconds": 2}))
+            line.sendall(
+                request_of(f"/v1/queues/{self.queue}/receive", {"max": 2, "wait_seconds": 3, "lease_seconds": 2})
+            )
             self.rest(0, 0.3)
         line.close()
         self.door.wrote_receive(self.queue, t0, 2, 3, 2, None, outcome=UNKNOWN, status=0)
@@ -208,5 +217,7 @@ class Wrong(Actor):
     def _refused_ack(self, handle: str) -> None:
         t0 = self.book.now()
         with contextlib.suppress(Exception):
-            status, _ = self.door.call("POST", f"/v1/queues/{self.queue}/ack", {"handles": [handle, "no-handle-of-ours"]})
+            status, _ = self.door.call(
+                "POST", f"/v1/queues/{self.queue}/ack", {"handles": [handle, "no-handle-of-ours"]}
+            )
             self.book.write("wrong", t0, place=self.queue, who=self.who, status=status)

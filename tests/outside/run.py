@@ -57,7 +57,10 @@ def run(order: Order, folder: Path) -> dict[str, Any]:
             book.close()
             (folder / "up.log").write_text(up.text)
     verdicts = judge(read(book.path))
-    told |= asdict(order) | {"took": round(time.monotonic() - began), "load_average": [*told["load_average"], busy.average()]}
+    told |= asdict(order) | {
+        "took": round(time.monotonic() - began),
+        "load_average": [*told["load_average"], busy.average()],
+    }
     return told | verdicts
 
 

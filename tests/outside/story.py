@@ -144,7 +144,9 @@ class Story:
         for op in ("settle", "extend", "kill"):
             for entry in self.by_op[op]:
                 self._act(entry)
-        seen = (row.get(name, 0) for op in ("run", "probe") for row in self.by_op[op] for name in ("load", "load_average"))
+        seen = (
+            row.get(name, 0) for op in ("run", "probe") for row in self.by_op[op] for name in ("load", "load_average")
+        )
         self.loaded = any(value >= LOADED for value in seen)
         self._weather()
         self.at: dict[str, list[Copy]] = defaultdict(list)
@@ -236,7 +238,9 @@ class Story:
         for item in entry["items"]:
             sent = self.sent.setdefault(item["token"], Sent(item["token"], entry["place"]))
             sent.group, sent.dedup, sent.kind = item.get("group", ""), item.get("dedup", ""), item.get("kind", "")
-            sent.tries.append(Try(entry["t0"], entry["t1"], item["result"], entry["by"], item.get("delay", 0), entry["n"]))
+            sent.tries.append(
+                Try(entry["t0"], entry["t1"], item["result"], entry["by"], item.get("delay", 0), entry["n"])
+            )
 
     def _copy(self, place: str, id: str, token: str) -> Copy:
         return self.copies.setdefault((place, id), Copy(place, id, token))
@@ -250,7 +254,16 @@ class Story:
     def _act(self, entry: Entry) -> None:
         for item in entry["items"]:
             copy = self._copy(entry["place"], item["id"], item["token"])
-            act = Act(entry["op"], entry["n"], entry["t0"], entry["t1"], item["result"], item["handle"], entry["by"], entry.get("lease", 0))
+            act = Act(
+                entry["op"],
+                entry["n"],
+                entry["t0"],
+                entry["t1"],
+                item["result"],
+                item["handle"],
+                entry["by"],
+                entry.get("lease", 0),
+            )
             (copy.ends if act.op == "settle" else copy.changes).append(act)
 
     def _weather(self) -> None:

@@ -13,7 +13,18 @@ from typing import Any
 
 Report = dict[str, Any]
 SUMS = ("sends", "deliveries", "settled", "letters", "lives")
-HEAD = ("workers", "load", "load average", "seeds", "seconds", *SUMS, "faults", "breaches", "excused", "back p50 / max s")
+HEAD = (
+    "workers",
+    "load",
+    "load average",
+    "seeds",
+    "seconds",
+    *SUMS,
+    "faults",
+    "breaches",
+    "excused",
+    "back p50 / max s",
+)
 
 
 def table(reports: list[Report]) -> str:

@@ -21,7 +21,17 @@ MAY_HAVE_NOTHING = {"works", "late letters", "purges"}
 def test_every_promise_holds_for_clients_who_know_the_documents_alone(programs: None, tmp_path: Path) -> None:
     # A process of its own: clients that are cut off leave sockets behind, which is an error in this
     # one.
-    command = [sys.executable, "-m", "tests.outside.run", "--seed", "1", "--seconds", "45", "--report", str(tmp_path / "report.json")]
+    command = [
+        sys.executable,
+        "-m",
+        "tests.outside.run",
+        "--seed",
+        "1",
+        "--seconds",
+        "45",
+        "--report",
+        str(tmp_path / "report.json"),
+    ]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600, check=False)
     # What is broken comes first: a summary of many tests has room for a line of each.
     broken = re.findall(r"BROKEN (.*)", done.stdout)

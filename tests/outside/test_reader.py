@@ -61,5 +61,7 @@ def _wait(book: Book, met: Callable[[list[Entry]], bool]) -> None:
 
 
 def _process_of(bootstrap: str) -> int:
-    found = subprocess.run(["pgrep", "-f", f"tests.outside.reads {bootstrap}"], capture_output=True, text=True, check=True)
+    found = subprocess.run(
+        ["pgrep", "-f", f"tests.outside.reads {bootstrap}"], capture_output=True, text=True, check=True
+    )
     return int(found.stdout)

@@ -14,5 +14,11 @@ from tests.outside.undelivered import Plan, run
 def test_no_message_dies_that_nobody_was_given(tmp_path: Path, workers: int) -> None:
     verdict = run(Plan(1_000, stop_s=3.0, workers=workers, within_s=120), tmp_path)
     print(verdict)
-    assert (verdict.letters, verdict.undelivered, verdict.twice, verdict.lost, verdict.other_counts) == (1_000, 0, 0, 0, 0)
+    assert (verdict.letters, verdict.undelivered, verdict.twice, verdict.lost, verdict.other_counts) == (
+        1_000,
+        0,
+        0,
+        0,
+        0,
+    )
     assert verdict.left > 20

@@ -39,8 +39,9 @@ from tests.services import Up
 
 QUEUE, DEAD = "work", "work.dead"
 MOST = 10
-LEASE_S = 3.0
+LEASE_S = 3
 PATIENCE_S = 30.0
+_COUNTERS = ("leaseway_deliveries_", "leaseway_plane_requests_total")
 _RESET = struct.pack("ii", 1, 0)
 
 
@@ -82,7 +83,10 @@ class Line:
         if self._writer is None:
             self._reader, self._writer = await asyncio.open_connection("127.0.0.1", self._port, limit=1 << 24)
         text = json.dumps(body).encode()
-        head = f"POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {len(text)}\r\n\r\n"
+        head = (
+            f"POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: "
+            f"{len(text)}\r\n\r\n"
+        )
         self._writer.write(head.encode() + text)
         await self._writer.drain()
 
@@ -124,7 +128,7 @@ class Line:
 @dataclass(frozen=True)
 class Plan:
     """`leaves` and `broken`: of a hundred receives, how many have a client that goes. `stop_s`: how
-    long Kafka stands still.
+    long Kafka stands still. `kept`: the worker has kept the bodies, so that its plane serves.
     """
 
     messages: int
@@ -135,6 +139,7 @@ class Plan:
     seed: int = 1
     workers: int = 1
     within_s: float = 3600.0
+    kept: bool = False
 
 
 @dataclass
@@ -173,9 +178,12 @@ class Receiving:
         line = Line(self._port)
         while not self.over:
             roll = self._random.randrange(100)
-            wait_ms = self._random.randint(20, 120)
+            # The plane takes whole seconds.
+            wait_s = 1 if self._plan.kept else self._random.randint(20, 120) / 1000
             try:
-                await line.ask(f"/v1/queues/{QUEUE}/receive", {"max": MOST, "wait_seconds": wait_ms / 1000, "lease_seconds": LEASE_S})
+                await line.ask(
+                    f"/v1/queues/{QUEUE}/receive", {"max": MOST, "wait_seconds": wait_s, "lease_seconds": LEASE_S}
+                )
                 began = time.monotonic()
                 if roll >= self._plan.leaves + self._plan.broken:
                     async with asyncio.timeout(PATIENCE_S):
@@ -194,7 +202,7 @@ class Receiving:
     async def _go(self, line: Line, *, reset: bool) -> None:
         """Goes away in mid-poll, or with the answer if that was faster."""
         hearing = asyncio.ensure_future(line.hear())
-        await asyncio.wait({hearing}, timeout=self._random.uniform(0, 0.14))
+        await asyncio.wait({hearing}, timeout=self._random.uniform(0, 0.005 if self._plan.kept else 0.14))
         if reset:
             line.close(reset=True)
             self.book.broken += 1
@@ -216,7 +224,9 @@ async def _plant(port: int, messages: int) -> None:
         line = Line(port)
         for first in batches:
             numbers = range(first, min(first + 100, messages))
-            while (await line.call(f"/v1/queues/{QUEUE}/messages", {"messages": [{"body": str(n)} for n in numbers]}))[0] != 200:
+            while (await line.call(f"/v1/queues/{QUEUE}/messages", {"messages": [{"body": str(n)} for n in numbers]}))[
+                0
+            ] != 200:
                 raise RuntimeError("a send was not answered: what is planted is not known")
         line.close()
 
@@ -228,7 +238,9 @@ async def _letters(port: int, most: int) -> list[str]:
     bodies: list[str] = []
     line, quiet = Line(port), 0
     while len(bodies) < most and quiet < 5:
-        status, answer = await line.call(f"/v1/queues/{DEAD}/receive", {"max": 100, "wait_seconds": 2, "lease_seconds": 600})
+        status, answer = await line.call(
+            f"/v1/queues/{DEAD}/receive", {"max": 100, "wait_seconds": 2, "lease_seconds": 600}
+        )
         messages = answer["messages"] if status == 200 else []
         quiet = 0 if messages else quiet + 1
         bodies += [message["body"] for message in messages]
@@ -284,10 +296,12 @@ async def _traffic(up: Up, plan: Plan) -> tuple[Book, list[str], dict[str, float
 
 
 def _returned(port: int) -> dict[str, float]:
-    """What the service says of deliveries that it gave back (of the worker that answers)."""
+    """What the service says of deliveries that it gave back, and of who served requests (of the
+    worker that answers).
+    """
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as reply:
         lines = reply.read().decode().splitlines()
-    return {line.rpartition(" ")[0]: float(line.rpartition(" ")[2]) for line in lines if line.startswith("leaseway_deliveries_")}
+    return {line.rpartition(" ")[0]: float(line.rpartition(" ")[2]) for line in lines if line.startswith(_COUNTERS)}
 
 
 def run(plan: Plan, folder: Path) -> Verdict:
@@ -297,9 +311,10 @@ def run(plan: Plan, folder: Path) -> Verdict:
     try:
         up.wait_ready(120)
         asyncio.run(_prepare(up.port, plan))
-        up.stop()
-        up = Up(folder, "--workers", str(plan.workers), port=up.port)
-        up.wait_ready(120)
+        if not plan.kept:
+            up.stop()
+            up = Up(folder, "--workers", str(plan.workers), port=up.port)
+            up.wait_ready(120)
         book, letters, returned = asyncio.run(_traffic(up, plan))
     finally:
         up.close()
@@ -326,7 +341,10 @@ def run(plan: Plan, folder: Path) -> Verdict:
 
 async def _prepare(port: int, plan: Plan) -> None:
     line = Line(port)
-    for settings in ({"name": DEAD}, {"name": QUEUE, "redrive_policy": {"dead_letter_queue": DEAD, "max_receive_count": 1}}):
+    for settings in (
+        {"name": DEAD},
+        {"name": QUEUE, "redrive_policy": {"dead_letter_queue": DEAD, "max_receive_count": 1}},
+    ):
         status, answer = await line.call("/v1/queues", settings)
         if status != 201:
             raise RuntimeError(f"no queue: {status} {answer}")
@@ -339,10 +357,19 @@ def main() -> int:
     form = argparse.ArgumentParser(description="Whether a message may die that nobody was given.")
     form.add_argument("--messages", type=int, default=100_000)
     form.add_argument("--clients", type=int, default=24)
-    form.add_argument("--leaves", type=int, default=30, help="of a hundred receives, how many clients close their side in mid-poll")
-    form.add_argument("--broken", type=int, default=0, help="of a hundred receives, how many clients reset the connection")
-    form.add_argument("--stop", type=float, default=20.0, dest="stop_s", metavar="S", help="how long Kafka stands still")
+    form.add_argument(
+        "--leaves", type=int, default=30, help="of a hundred receives, how many clients close their side in mid-poll"
+    )
+    form.add_argument(
+        "--broken", type=int, default=0, help="of a hundred receives, how many clients reset the connection"
+    )
+    form.add_argument(
+        "--stop", type=float, default=20.0, dest="stop_s", metavar="S", help="how long Kafka stands still"
+    )
     form.add_argument("--workers", type=int, default=1)
+    form.add_argument(
+        "--kept", action="store_true", help="do not start the service again: its plane has the bodies, and serves"
+    )
     form.add_argument("--seed", type=int, default=1)
     plan = Plan(**vars(form.parse_args()))
     with tempfile.TemporaryDirectory(prefix="undelivered-") as folder:

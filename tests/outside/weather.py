@@ -41,7 +41,9 @@ class Gust:
 class Hands:
     """Does things to the processes of a running stack."""
 
-    def __init__(self, up: Up, book: Book, back_since: Callable[[], float], bell: Doorbell, hush: threading.Event) -> None:
+    def __init__(
+        self, up: Up, book: Book, back_since: Callable[[], float], bell: Doorbell, hush: threading.Event
+    ) -> None:
         self.up, self.book, self._back_since, self.bell, self._hush = up, book, back_since, bell, hush
         self.url = str(up.run["redis"]["url"])
         self._stopped: set[int] = set()
@@ -51,7 +53,9 @@ class Hands:
         while True:
             with contextlib.suppress(OSError, ValueError, KeyError):
                 run = self.up.run
-                return int(run["facades"][number % len(run["facades"])]["pid"] if part == "worker" else run[part]["pid"])
+                return int(
+                    run["facades"][number % len(run["facades"])]["pid"] if part == "worker" else run[part]["pid"]
+                )
             time.sleep(0.05)
 
     @contextlib.contextmanager
@@ -75,7 +79,11 @@ class Hands:
     def serving(self, port: int) -> int:
         """Which worker has the connection of a client's port; 0 when none has."""
         rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
-        inodes = {f"socket:[{row[9]}]" for row in rows if row[1].endswith(f":{self.up.port:04X}") and row[2].endswith(f":{port:04X}")}
+        inodes = {
+            f"socket:[{row[9]}]"
+            for row in rows
+            if row[1].endswith(f":{self.up.port:04X}") and row[2].endswith(f":{port:04X}")
+        }
         for facade in self.up.run["facades"]:
             with contextlib.suppress(OSError):
                 for file in Path(f"/proc/{facade['pid']}/fd").iterdir():
@@ -119,7 +127,9 @@ class Hands:
         try:
             topic = consumer.list_topics("lw.snapshot", timeout=10).topics["lw.snapshot"]
             parts = [TopicPartition("lw.snapshot", number) for number in topic.partitions]
-            consumer.assign([TopicPartition(p.topic, p.partition, consumer.get_watermark_offsets(p, 10)[1]) for p in parts])
+            consumer.assign(
+                [TopicPartition(p.topic, p.partition, consumer.get_watermark_offsets(p, 10)[1]) for p in parts]
+            )
             last, end = time.monotonic(), time.monotonic() + within_s
             while time.monotonic() < end:
                 message = consumer.poll(0.2)
@@ -296,7 +306,14 @@ def blow(hands: Hands, seed: int, seconds: float) -> list[str]:
             break
         if gust.name in LONG and left < 60:
             continue
-        short = Gust(gust.name, gust.seconds if gust.name in LONG else min(gust.seconds, max(1.0, left - 2)), gust.part, gust.then)
+        short = Gust(
+            gust.name,
+            gust.seconds if gust.name in LONG else min(gust.seconds, max(1.0, left - 2)),
+            gust.part,
+            gust.then,
+        )
         strike(hands, short)
-        struck.append(f"{gust.name} {short.seconds:.0f} s" if "pause" in gust.name or "asleep" in gust.name else gust.name)
+        struck.append(
+            f"{gust.name} {short.seconds:.0f} s" if "pause" in gust.name or "asleep" in gust.name else gust.name
+        )
     return struck

@@ -10,8 +10,8 @@ from state.store import Store
 
 async def drain_into(history: UnitState, store: Store, unit: Unit, epoch: int) -> None:
     """All entries of the outbox are applied to `history`, and dropped from the outbox."""
-    entries = await store.drain(unit, epoch, done_seq=0, max=100_000)
+    entries = await store.upkeep.drain(unit, epoch, done_seq=0, max=100_000)
     if entries:
         rows = [JournalEntry(e.seq, e.at_ms, e.kind, e.tag, e.offsets, e.times, e.reason) for e in entries]
         history.apply(JournalRecord("q", unit.incarnation, 0, rows))
-        await store.drain(unit, epoch, done_seq=entries[-1].seq, max=1)
+        await store.upkeep.drain(unit, epoch, done_seq=entries[-1].seq, max=1)

@@ -99,10 +99,15 @@ class Model:
         return {group for group, count in counts.items() if count * 10 > sum(counts.values())}
 
     def held(self, number: int, offset: int, nonce: int, late: bool) -> str:
+        """What a handle that was given out is good for: ok, or a StaleReason word."""
         m = self.tags[number].open.get(offset)
-        if m is None or m.nonce != nonce or m.nonce == 0 or m.flag != 0:
-            return "stale"
-        return "ok" if m.visible > self.now or late else "lapsed"
+        if m is None:
+            return "settled"
+        if m.flag:
+            return {1: "dying", 2: "dying", 3: "claimed"}[m.flag]
+        if m.nonce != nonce:
+            return "superseded" if m.nonce else "released"
+        return "ok" if m.visible > self.now or late else "expired"
 
     def counts(self, number: int) -> tuple[int, int, int]:
         """(ready, delayed, leased)."""

@@ -73,7 +73,9 @@ def in_doubt(log: list[Record], begin_ms: int, record: Record) -> bool:
     without a pause of five minutes.
     """
     times = [one.at for one in log[: record.offset + 1] if one.dedup == record.dedup and one.at >= begin_ms]
-    return times[0] < begin_ms + DEDUP_WINDOW_MS and all(later - earlier <= DEDUP_WINDOW_MS for earlier, later in pairwise(times))
+    return times[0] < begin_ms + DEDUP_WINDOW_MS and all(
+        later - earlier <= DEDUP_WINDOW_MS for earlier, later in pairwise(times)
+    )
 
 
 def entry(record: Record) -> LoadEntry:
@@ -93,13 +95,13 @@ class Unknown:
 
     async def find_again(self, chance: random.Random) -> None:
         """As the loader does, in chunks."""
-        await self.store.open(self.unit, 1, [(0, self.start)], fifo=True)
+        await self.store.upkeep.open(self.unit, 1, [(0, self.start)], fifo=True)
         at = self.begin
         prime: Prime | None = Prime(self.begin_ms + DEDUP_WINDOW_MS, len(self.log))
         while at < len(self.log):
             end = min(len(self.log), at + chance.randint(1, 40))
             rows = [entry(record) for record in self.log[at:end]]
-            loaded = await self.store.load(self.unit, 1, [0], rows, scan=(at, end), prime=prime, now_ms=self.now)
+            loaded = await self.store.leases.load(self.unit, 1, [0], rows, scan=(at, end), prime=prime, now_ms=self.now)
             assert loaded.seen == end
             at, prime = end, None
 
@@ -108,12 +110,13 @@ class Unknown:
         self.now += after_ms
         record = Record(len(self.log), dedup, self.now)
         self.log.append(record)
-        loaded = await self.store.load(self.unit, 1, [0], [entry(record)], now_ms=self.now)
+        loaded = await self.store.leases.load(self.unit, 1, [0], [entry(record)], now_ms=self.now)
         return loaded.repeats.get(record.offset, record.offset)
 
     async def receive(self) -> list[int]:
-        got = await self.store.receive(
-            self.unit, 1, 0, max=1_000, lease_ms=LEASE_MS, queue_lease_ms=1, max_receive_count=0, retention_ms=10**12, move_ms=1,
+        got = await self.store.leases.receive(
+            self.unit, 1, 0, max=1_000, lease_ms=LEASE_MS, queue_lease_ms=1, max_receive_count=0, retention_ms=10**12,
+            move_ms=1,
             now_ms=self.now,
         )  # fmt: skip
         return [leased.offset for leased in got.leased]
@@ -138,7 +141,7 @@ async def test_after_a_loss_what_repeated_none_comes_whatever_was_before(store: 
         sent = log[-2]
         if not in_doubt(log, run.begin_ms, sent):
             assert (first == sent.offset) == (sent.offset in originals_of(log))
-        await store.forget([run.unit], [0])
+        await store.upkeep.forget([run.unit], [0])
     assert again, "no id was ever in doubt: the log of this test is too short"
 
 
@@ -153,8 +156,10 @@ async def test_ids_that_had_a_pause_are_known_after_a_loss(store: Store) -> None
 async def test_a_scan_that_began_before_the_order_was_unknown_passes_no_message(store: Store) -> None:
     """A tag that begins earlier is made while the loader reads on."""
     run = Unknown(store, [Record(n, f"id{n}", DAY_MS + n) for n in range(20)], 10)
-    await store.open(run.unit, 1, [(0, 10)], fifo=True)
-    loaded = await store.load(run.unit, 1, [0], [entry(one) for one in run.log[10:]], scan=(10, 20), now_ms=run.now)
+    await store.upkeep.open(run.unit, 1, [(0, 10)], fifo=True)
+    loaded = await store.leases.load(
+        run.unit, 1, [0], [entry(one) for one in run.log[10:]], scan=(10, 20), now_ms=run.now
+    )
     assert (loaded.cursors, loaded.seen) == ([10], -1)
     await run.find_again(random.Random(1))
     assert await run.receive() == [*range(10, 20)]
@@ -165,11 +170,11 @@ async def test_an_id_that_comes_again_and_again_does_not_keep_others_from_being_
     run = Unknown(store, log, 0)
     run.begin_ms = -DEDUP_WINDOW_MS  # nothing is in doubt
     await run.find_again(random.Random(1))
-    assert await store._ask("HLEN", store._unit(run.unit).dedup) <= 31
+    assert await store.units.scripts.ask("HLEN", store.units.of(run.unit).dedup) <= 31
 
 
 async def test_an_id_in_doubt_does_not_keep_others_from_being_forgotten(store: Store) -> None:
     log = [Record(n, "doubt" if n % 4 == 0 else f"id{n}", DAY_MS + n * MINUTE_MS) for n in range(400)]
     run = Unknown(store, log, 20)
     await run.find_again(random.Random(1))
-    assert await store._ask("HLEN", store._unit(run.unit).dedup) < 12
+    assert await store.units.scripts.ask("HLEN", store.units.of(run.unit).dedup) < 12

@@ -20,7 +20,7 @@ import pytest
 from engine.journal.fold import UnitState
 from engine.rules.fifo import group_digest
 from schemas.vocabulary import FAR_DELAY_MS, SLOT_MS
-from state.delay_store import Mark, Pointed
+from state.deferred import Mark, Pointed
 from state.keys import Unit
 from state.packed import pack_body
 from state.redis.connection import Connection
@@ -80,8 +80,8 @@ class Run:
         self.undrained: set[tuple[int, int]] = set()
 
     async def open(self) -> None:
-        self.epoch = (await self.store.own(self.unit, "w", lease_ms=10**9, now_ms=self.now)).number
-        await self.store.open(self.unit, GENERATION, list(self.starts.items()))
+        self.epoch = (await self.store.upkeep.own(self.unit, "w", lease_ms=10**9, now_ms=self.now)).number
+        await self.store.upkeep.open(self.unit, GENERATION, list(self.starts.items()))
 
     def entry(self, m: Sent) -> LoadEntry:
         mask = "".join("1" if tag in m.wanted else "0" for tag in self.tags)
@@ -94,27 +94,38 @@ class Run:
             wanted = {tag for tag in self.tags if tag == 0 or r.random() < 0.7}
             due = self.now + r.choice(DELAYS)
             offset = len(self.log)
-            m = Sent(offset, self.now, due, {t for t in wanted if offset >= self.starts[t]}, r.choice("ab") if self.grouped else None, due)
+            m = Sent(
+                offset,
+                self.now,
+                due,
+                {t for t in wanted if offset >= self.starts[t]},
+                r.choice("ab") if self.grouped else None,
+                due,
+            )
             self.log.append(m)
             new.append(m)
         if r.random() < 0.7:
             some = r.sample(new, r.randint(1, len(new)))
-            await self.store.load(self.unit, GENERATION, self.tags, list(map(self.entry, some)), now_ms=self.now)
+            await self.store.leases.load(self.unit, GENERATION, self.tags, list(map(self.entry, some)), now_ms=self.now)
 
     async def scan(self, start: int | None = None) -> None:
         start = self.random.choice([0, len(self.log) // 2]) if start is None else start
         entries = [self.entry(m) for m in self.log[start:]]
-        await self.store.load(self.unit, GENERATION, self.tags, entries, epoch=self.epoch, scan=(start, len(self.log)), now_ms=self.now)
+        await self.store.leases.load(
+            self.unit, GENERATION, self.tags, entries, epoch=self.epoch, scan=(start, len(self.log)), now_ms=self.now
+        )
 
     async def file(self) -> None:
-        pointers = (await self.store.deferred(self.unit, GENERATION, self.tags, ahead_ms=0, now_ms=self.now)).pointers
+        pointers = (
+            await self.store.deferred.deferred(self.unit, GENERATION, self.tags, ahead_ms=0, now_ms=self.now)
+        ).pointers
         self.wheel.update(pointers)
         if pointers and self.random.random() < 0.7:
-            await self.store.file(self.unit, self.epoch, [offset for _, offset in pointers])
-        await self.store.info(self.unit, GENERATION, self.tags, now_ms=self.now)  # floors rise
+            await self.store.deferred.file(self.unit, self.epoch, [offset for _, offset in pointers])
+        await self.store.upkeep.info(self.unit, GENERATION, self.tags, now_ms=self.now)  # floors rise
 
     async def turn(self, slice: int | None = None) -> bool:
-        seen = await self.store.deferred(self.unit, GENERATION, self.tags, ahead_ms=AHEAD_MS, now_ms=self.now)
+        seen = await self.store.deferred.deferred(self.unit, GENERATION, self.tags, ahead_ms=AHEAD_MS, now_ms=self.now)
         if slice is None and self.random.random() < 0.3:
             await self.append()  # between the look and the script
         moved = False
@@ -128,7 +139,9 @@ class Run:
             to = some[-1] if len(some) < len(due) else until
             messages = [self.pointed(tag, pointer) for pointer in some]
             for _ in range(self.random.choice([1, 1, 2])):
-                done = await self.store.bring(self.unit, GENERATION, self.epoch, tag, state.mark, to, messages, now_ms=self.now)
+                done = await self.store.deferred.bring(
+                    self.unit, GENERATION, self.epoch, tag, state.mark, to, messages, now_ms=self.now
+                )
                 moved = moved or bool(done.count)
         return moved
 
@@ -136,12 +149,14 @@ class Run:
         m = self.log[pointer.offset]
         entry = self.entry(m)
         # What is before the start of a tag, its filter would take.
-        return Pointed(m.offset, pointer.ms, entry.packed if tag in m.wanted or m.offset < self.starts[tag] else b"", entry.group)
+        return Pointed(
+            m.offset, pointer.ms, entry.packed if tag in m.wanted or m.offset < self.starts[tag] else b"", entry.group
+        )
 
     async def receive(self) -> bool:
         got = False
         for tag in self.tags:
-            received = await self.store.receive(
+            received = await self.store.leases.receive(
                 self.unit, GENERATION, tag, max=self.random.randint(1, 20), lease_ms=1_000, queue_lease_ms=1_000,
                 max_receive_count=0, retention_ms=10**12, move_ms=1, now_ms=self.now,
             )  # fmt: skip
@@ -156,7 +171,9 @@ class Run:
                 got = True
             pairs = [(one.offset, received.nonce) for one in received.leased]
             if pairs:
-                assert set((await self.store.ack(self.unit, GENERATION, tag, pairs, now_ms=self.now)).words) == {"ok"}
+                assert set((await self.store.leases.ack(self.unit, GENERATION, tag, pairs, now_ms=self.now)).words) == {
+                    "ok"
+                }
         return got
 
     def dues(self, m: Sent) -> list[int]:
@@ -171,19 +188,33 @@ class Run:
         left = m.wanted - m.ended
         verb = self.random.choice(["delete", "cancel", "reschedule"])
         if verb == "delete":
-            word = await self.store.delete(self.unit, GENERATION, self.tags, m.offset, self.dues(m), now_ms=self.now)
+            word = await self.store.deferred.delete(
+                self.unit, GENERATION, self.tags, m.offset, self.dues(m), now_ms=self.now
+            )
         elif verb == "cancel":
-            word, _ = await self.store.cancel(self.unit, GENERATION, self.tags, m.offset, m.natural, self.dues(m), now_ms=self.now)
+            word, _ = await self.store.deferred.cancel(
+                self.unit, GENERATION, self.tags, m.offset, m.natural, self.dues(m), now_ms=self.now
+            )
         else:
             due = self.now + self.random.choice([0, 1_000, 400_000, 3 * SLOT_MS])
             group = group_digest(m.group) if m.group else b""
-            word, _ = await self.store.reschedule(
-                self.unit, GENERATION, self.tags, m.offset, m.natural, self.dues(m), time_ms=due, group=group, now_ms=self.now
+            word, _ = await self.store.deferred.reschedule(
+                self.unit,
+                GENERATION,
+                self.tags,
+                m.offset,
+                m.natural,
+                self.dues(m),
+                time_ms=due,
+                group=group,
+                now_ms=self.now,
             )
             if word == "ok":
                 m.due = due
         if word != "ok":
-            assert word in ("due", "settled", "stored") and (word != "settled" or not left - m.unsure), f"{verb}: {word} {m}"
+            assert word in ("due", "settled", "stored") and (word != "settled" or not left - m.unsure), (
+                f"{verb}: {word} {m}"
+            )
             return
         assert verb == "delete" or m.due > self.now or verb == "reschedule" or m.unsure, f"cancelled though due: {m}"
         for tag in m.wanted:
@@ -194,7 +225,7 @@ class Run:
     async def purge(self) -> None:
         if self.random.random() > 0.1 or len(self.log) < max(self.starts.values()):
             return  # no tag begins behind the end of the log
-        await self.store.purge(self.unit, GENERATION, self.tags, len(self.log), now_ms=self.now)
+        await self.store.deferred.purge(self.unit, GENERATION, self.tags, len(self.log), now_ms=self.now)
         for m in self.log:
             m.ended |= m.wanted
             m.unsure.clear()
@@ -213,24 +244,26 @@ class Run:
         self.undrained.clear()
         if self.random.random() < 0.5:
             self.history = UnitState.from_snapshot(self.history.snapshot(self.unit.incarnation, 0, self.now))
-        await self.store.forget([self.unit], self.tags)
-        self.epoch = (await self.store.own(self.unit, "w", lease_ms=10**9, now_ms=self.now)).number
+        await self.store.upkeep.forget([self.unit], self.tags)
+        self.epoch = (await self.store.upkeep.own(self.unit, "w", lease_ms=10**9, now_ms=self.now)).number
         starts = []
         for tag in self.tags:
             known = self.history.tag(tag)
             floor = known.raise_floor(self.starts[tag])
-            await self.store.restore(
-                self.unit, self.epoch, tag, cursor=floor, settled=sorted(known.settled), deliveries=list(known.deliveries.values()),
+            await self.store.upkeep.restore(
+                self.unit, self.epoch, tag, cursor=floor, settled=sorted(known.settled),
+                deliveries=list(known.deliveries.values()),
                 now_ms=self.now,
             )  # fmt: skip
             later = known.deferred
-            await self.store.redefer(
-                self.unit, self.epoch, tag, mark=Mark(*later.mark), bound=max(later.bound, self.starts[tag]), slots=later.slots,
+            await self.store.deferred.redefer(
+                self.unit, self.epoch, tag, mark=Mark(*later.mark), bound=max(later.bound, self.starts[tag]),
+                slots=later.slots,
                 excepted=sorted(later.excepted),
             )  # fmt: skip
             starts.append((tag, floor))
         seq = self.history.last_seq + 1_000_000
-        await self.store.open(self.unit, GENERATION, starts, epoch=self.epoch, seq=seq)
+        await self.store.upkeep.open(self.unit, GENERATION, starts, epoch=self.epoch, seq=seq)
         self.history.last_seq = seq
 
     async def pass_time(self) -> None:
@@ -240,13 +273,16 @@ class Run:
         """What the journal says of deferred messages is what Redis has."""
         await self.scan(0)
         await self.drain()
-        dump = await self.store.dump(self.unit, GENERATION, self.tags)
+        dump = await self.store.upkeep.dump(self.unit, GENERATION, self.tags)
         for tag, here in zip(self.tags, dump.tags, strict=True):
             known = self.history.tag(tag).deferred
             counts = dict(known.slots)
             for due in known.waiting().values():
                 counts[due // SLOT_MS] = counts.get(due // SLOT_MS, 0) + 1
-            found, told = (here.mark, here.slots, here.excepted), (f"{known.mark[0]}:{known.mark[1]}", counts, known.excepted)
+            found, told = (
+                (here.mark, here.slots, here.excepted),
+                (f"{known.mark[0]}:{known.mark[1]}", counts, known.excepted),
+            )
             assert found == told, f"tag {tag}: Redis {found}, journal {told}"
 
     async def end(self) -> None:
@@ -260,7 +296,9 @@ class Run:
         await self.check()
         missing = [(tag, m) for m in self.log for tag in m.wanted - m.ended - m.unsure]
         assert not missing, f"never delivered: {missing[:3]}"
-        for tag, counts in zip(self.tags, await self.store.info(self.unit, GENERATION, self.tags, now_ms=self.now), strict=True):
+        for tag, counts in zip(
+            self.tags, await self.store.upkeep.info(self.unit, GENERATION, self.tags, now_ms=self.now), strict=True
+        ):
             assert counts.deferred == 0, (tag, counts)
 
 
@@ -280,4 +318,4 @@ async def test_each_message_is_delivered_once_and_never_early(store: Store, seed
     except AssertionError as error:
         raise AssertionError(f"seed {seed}, step {step}: {error}") from error
     finally:
-        await store.forget([run.unit], run.tags)
+        await store.upkeep.forget([run.unit], run.tags)

@@ -39,7 +39,10 @@ async def stores(stack: Any) -> AsyncIterator[list[Store]]:
     """
     connection, prefix = Connection(stack.redis_url), f"fifo{secrets.token_hex(3)}"
     await connection.start()
-    yield [Store(connection, prefix, w) for w in (Window(10_000, 10**7), Window(10_000, 10**7, max_open=5), Window(3, 10**7))]
+    yield [
+        Store(connection, prefix, w)
+        for w in (Window(10_000, 10**7), Window(10_000, 10**7, max_open=5), Window(3, 10**7))
+    ]
     await connection.stop()
 
 
@@ -104,18 +107,18 @@ class Run:
         if r.random() < 0.7:  # write-through, in any order, perhaps not all of it
             some = r.sample(self.unloaded, r.randint(1, len(self.unloaded)))
             for offset in some:
-                await self.store.load(self.unit, 1, TAGS, [self.entry(self.log[offset])], now_ms=self.now)
+                await self.store.leases.load(self.unit, 1, TAGS, [self.entry(self.log[offset])], now_ms=self.now)
 
     async def scan(self) -> None:
         """The loader: from a place the unit has seen, to the end."""
-        looks = [await self.store.probe(self.unit, 1, tag, now_ms=self.now) for tag in TAGS]
+        looks = [await self.store.leases.probe(self.unit, 1, tag, now_ms=self.now) for tag in TAGS]
         start = self.random.randint(0, min(look.cursor for look in looks))
         rows = [self.entry(record) for record in self.log[start:]]
-        loaded = await self.store.load(self.unit, 1, TAGS, rows, scan=(start, len(self.log)), now_ms=self.now)
+        loaded = await self.store.leases.load(self.unit, 1, TAGS, rows, scan=(start, len(self.log)), now_ms=self.now)
         assert loaded.seen == len(self.log)
         assert all(full or cursor == len(self.log) for cursor, full in zip(loaded.cursors, loaded.full, strict=True))
-        bodies, _, _ = await self.store.leftovers(self.unit)
-        assert bodies <= self.store._window.messages
+        bodies, _, _ = await self.store.upkeep.leftovers(self.unit)
+        assert bodies <= self.store.units.window.messages
         self.unloaded = []
 
     def open_of(self, tag: int, group: str) -> list[int]:
@@ -124,7 +127,9 @@ class Run:
     def free_of(self, tag: int, group: str) -> list[int]:
         """What a group may lease: its first messages, up to the first that is leased or held."""
         side = self.sides[tag]
-        busy = {o for o, lease in side.leases.items() if lease.until > self.now} | {o for o, until in side.held.items() if until > self.now}
+        busy = {o for o, lease in side.leases.items() if lease.until > self.now} | {
+            o for o, until in side.held.items() if until > self.now
+        }
         return list(itertools.takewhile(lambda o: o not in busy, self.open_of(tag, group)))
 
     async def receive(self, tag: int | None = None, max: int | None = None) -> int:
@@ -133,8 +138,9 @@ class Run:
         side = self.sides[tag]
         free = {group: self.free_of(tag, group) for group in "abcd"}
         count, lease = max or r.randint(1, 5), r.choice([400, 3_000])
-        got = await self.store.receive(
-            self.unit, 1, tag, max=count, lease_ms=lease, queue_lease_ms=1, max_receive_count=0, retention_ms=RETENTION, move_ms=1,
+        got = await self.store.leases.receive(
+            self.unit, 1, tag, max=count, lease_ms=lease, queue_lease_ms=1, max_receive_count=0, retention_ms=RETENTION,
+            move_ms=1,
             now_ms=self.now,
         )  # fmt: skip
         by_group: dict[str, list[int]] = {}
@@ -159,11 +165,11 @@ class Run:
         offset, lease = r.choice(list(side.leases.items()))
         pair, verb = (offset, lease.nonce), r.choice(["ack", "ack", "ack", "extend", "release", "give_back", "kill"])
         if verb == "ack":
-            assert (await self.store.ack(self.unit, 1, tag, [pair], now_ms=self.now)).words == ["ok"]
+            assert (await self.store.leases.ack(self.unit, 1, tag, [pair], now_ms=self.now)).words == ["ok"]
             side.settled.add(offset)
         elif verb == "extend":
             more = r.choice([0, 900, 5_000])
-            (extended,) = await self.store.extend(self.unit, 1, tag, [(*pair, more)], now_ms=self.now)
+            (extended,) = await self.store.leases.extend(self.unit, 1, tag, [(*pair, more)], now_ms=self.now)
             side.leases[offset] = Lease(lease.nonce, extended.time_ms)
             return
         elif verb == "give_back":
@@ -171,11 +177,13 @@ class Run:
             return
         elif verb == "release":
             delay = r.choice([0, 700])
-            await self.store.release(self.unit, 1, tag, [pair], delay_ms=delay, now_ms=self.now)
+            await self.store.leases.release(self.unit, 1, tag, [pair], delay_ms=delay, now_ms=self.now)
             side.held[offset] = self.now + delay
         else:
-            (killed,) = await self.store.kill(self.unit, 1, tag, [pair], move_ms=1_000, now_ms=self.now)
-            assert await self.store.settle(self.unit, 1, tag, "dead", [(offset, killed.dying.nonce)], now_ms=self.now) == ["ok"]
+            (killed,) = await self.store.leases.kill(self.unit, 1, tag, [pair], move_ms=1_000, now_ms=self.now)
+            assert await self.store.leases.settle(
+                self.unit, 1, tag, "dead", [(offset, killed.dying.nonce)], now_ms=self.now
+            ) == ["ok"]
             side.settled.add(offset)
         del side.leases[offset]
 
@@ -189,8 +197,10 @@ class Run:
                 rows.append((o, lease.nonce, due))
                 expected.append("ok")
                 side.held[o] = self.now + 900 if due == 0 else 0
-        assert await self.store.give_back(self.unit, 1, tag, rows, rest_ms=900, now_ms=self.now) == expected
-        assert await self.store.give_back(self.unit, 1, tag, rows, rest_ms=900, now_ms=self.now) == ["stale"] * len(rows)
+        assert await self.store.leases.give_back(self.unit, 1, tag, rows, rest_ms=900, now_ms=self.now) == expected
+        assert await self.store.leases.give_back(self.unit, 1, tag, rows, rest_ms=900, now_ms=self.now) == [
+            "stale"
+        ] * len(rows)
         for o, _, _ in rows:
             del side.leases[o]
 
@@ -205,22 +215,26 @@ class Run:
             await self.scan()
             while await self.receive(tag, 3):
                 side = self.sides[tag]
-                current = sorted((o, lease) for o, lease in side.leases.items() if o not in side.settled and lease.until > self.now)
+                current = sorted(
+                    (o, lease) for o, lease in side.leases.items() if o not in side.settled and lease.until > self.now
+                )
                 for offset, lease in current:
                     order.setdefault(self.log[offset].group, []).append(offset)
-                    assert (await self.store.ack(self.unit, 1, tag, [(offset, lease.nonce)], now_ms=self.now)).words == ["ok"]
+                    assert (
+                        await self.store.leases.ack(self.unit, 1, tag, [(offset, lease.nonce)], now_ms=self.now)
+                    ).words == ["ok"]
                     side.settled.add(offset)
                     del side.leases[offset]
                 await self.scan()
             assert {g: o for g, o in order.items() if o} == {g: o for g, o in expected.items() if o}
-            info = (await self.store.info(self.unit, 1, [tag], now_ms=self.now))[0]
+            info = (await self.store.upkeep.info(self.unit, 1, [tag], now_ms=self.now))[0]
             assert (info.ready, info.delayed, info.leased) == (0, 0, 0)
 
 
 async def test_groups_keep_their_order_and_no_message_comes_twice(stores: list[Store]) -> None:
     for number in range(RUNS):
         run = Run(stores[number % 3], SEED + number, roomy=number % 3 == 0)
-        await run.store.open(run.unit, 1, [(tag, 0) for tag in TAGS], fifo=True)
+        await run.store.upkeep.open(run.unit, 1, [(tag, 0) for tag in TAGS], fifo=True)
         steps = ["append", "append", "scan", "receive", "receive", "receive", "settle", "settle", "wait"]
         trail = []
         try:
@@ -230,4 +244,4 @@ async def test_groups_keep_their_order_and_no_message_comes_twice(stores: list[S
             await run.at_rest()
         except AssertionError as error:
             raise AssertionError(f"seed {SEED + number}, after {trail[-8:]}: {error}") from error
-        await run.store.forget([run.unit], TAGS)
+        await run.store.upkeep.forget([run.unit], TAGS)

@@ -37,8 +37,8 @@ class ParkingRun(Run):
         self.epoch = 0
 
     async def open(self) -> None:
-        self.epoch = (await self.store.own(self.unit, "w", lease_ms=10**9, now_ms=self.now)).number
-        await self.store.open(self.unit, 1, [(tag, 0) for tag in TAGS], fifo=True)
+        self.epoch = (await self.store.upkeep.own(self.unit, "w", lease_ms=10**9, now_ms=self.now)).number
+        await self.store.upkeep.open(self.unit, 1, [(tag, 0) for tag in TAGS], fifo=True)
 
     def free_of(self, tag: int, group: str) -> list[int]:
         if group in self.parked[tag]:
@@ -49,7 +49,9 @@ class ParkingRun(Run):
 
     def spent_of(self, tag: int) -> dict[str, int]:
         """The first messages of groups that the next receive parks, if it comes to them."""
-        firsts = {group: super(ParkingRun, self).free_of(tag, group)[:1] for group in GROUPS if group not in self.parked[tag]}
+        firsts = {
+            group: super(ParkingRun, self).free_of(tag, group)[:1] for group in GROUPS if group not in self.parked[tag]
+        }
         return {group: first[0] for group, first in firsts.items() if first and self.counts[tag][first[0]] >= PARK[tag]}
 
     async def receive(self, tag: int | None = None, max: int | None = None) -> int:
@@ -58,8 +60,9 @@ class ParkingRun(Run):
         side = self.sides[tag]
         free, spent = {group: self.free_of(tag, group) for group in GROUPS}, self.spent_of(tag)
         count, lease = max or r.randint(1, 5), r.choice([400, 3_000])
-        got = await self.store.receive(
-            self.unit, 1, tag, max=count, lease_ms=lease, queue_lease_ms=1, max_receive_count=0, retention_ms=RETENTION, move_ms=1,
+        got = await self.store.leases.receive(
+            self.unit, 1, tag, max=count, lease_ms=lease, queue_lease_ms=1, max_receive_count=0, retention_ms=RETENTION,
+            move_ms=1,
             in_order=InOrder(r.choice([0, 1]), PARK[tag]), now_ms=self.now,
         )  # fmt: skip
         by_group: dict[str, list[int]] = {}
@@ -98,13 +101,17 @@ class ParkingRun(Run):
         dies = self.random.random() < 0.3
         first = self.parked[tag].pop(group, None)
         behind = [o for o in self.open_of(tag, group)[1:] if self.counts[tag][o] and not self.is_busy(tag, o)]
-        found = await self.store.unpark(self.unit, 1, tag, group_digest(group), move_ms=1_000 if dies else 0, now_ms=self.now)
+        found = await self.store.deferred.unpark(
+            self.unit, 1, tag, group_digest(group), move_ms=1_000 if dies else 0, now_ms=self.now
+        )
         assert (found and found[1].offset) == first
-        assert await self.store.unpark(self.unit, 1, tag, group_digest(group), now_ms=self.now) is None
+        assert await self.store.deferred.unpark(self.unit, 1, tag, group_digest(group), now_ms=self.now) is None
         if found is None or first is None:
             return
         if dies:
-            assert await self.store.settle(self.unit, 1, tag, "dead", [(first, found[1].nonce)], now_ms=self.now) == ["ok"]
+            assert await self.store.leases.settle(
+                self.unit, 1, tag, "dead", [(first, found[1].nonce)], now_ms=self.now
+            ) == ["ok"]
             self.sides[tag].settled.add(first)
         side = self.sides[tag]
         for o in [first, *behind]:
@@ -119,7 +126,7 @@ class ParkingRun(Run):
             return
         offset = self.random.choice(parked)
         busy = any(offset in side.leases and side.leases[offset].until > self.now for side in self.sides.values())
-        word = await self.store.delete(self.unit, 1, TAGS, offset, now_ms=self.now)
+        word = await self.store.deferred.delete(self.unit, 1, TAGS, offset, now_ms=self.now)
         assert word == ("busy" if busy else "ok")
         if busy:
             return
@@ -136,22 +143,25 @@ class ParkingRun(Run):
         await self.drain()
         if self.random.random() < 0.5:
             self.history = UnitState.from_snapshot(self.history.snapshot(self.unit.incarnation, 0, self.now))
-        await self.store.forget([self.unit], TAGS)
-        self.epoch = (await self.store.own(self.unit, "w", lease_ms=10**9, now_ms=self.now)).number
+        await self.store.upkeep.forget([self.unit], TAGS)
+        self.epoch = (await self.store.upkeep.own(self.unit, "w", lease_ms=10**9, now_ms=self.now)).number
         groups = {record.offset: group_digest(record.group) for record in self.log}
         starts = []
         for tag in TAGS:
             known = self.history.tag(tag)
             starts.append((tag, known.raise_floor(0)))
-            await self.store.restore(
-                self.unit, self.epoch, tag, cursor=known.floor, settled=sorted(known.settled), deliveries=list(known.deliveries.values()),
+            await self.store.upkeep.restore(
+                self.unit, self.epoch, tag, cursor=known.floor, settled=sorted(known.settled),
+                deliveries=list(known.deliveries.values()),
                 groups=groups, now_ms=self.now,
             )  # fmt: skip
         seq = self.history.last_seq + 1_000_000
-        await self.store.open(self.unit, 1, starts, fifo=True, epoch=self.epoch, seq=seq)
+        await self.store.upkeep.open(self.unit, 1, starts, fifo=True, epoch=self.epoch, seq=seq)
         self.history.last_seq = seq
         rows = [self.entry(record) for record in self.log]
-        await self.store.load(self.unit, 1, TAGS, rows, scan=(0, len(self.log)), prime=Prime(0, 0), now_ms=self.now)
+        await self.store.leases.load(
+            self.unit, 1, TAGS, rows, scan=(0, len(self.log)), prime=Prime(0, 0), now_ms=self.now
+        )
         self.unloaded = []
         await self.check()
 
@@ -161,15 +171,19 @@ class ParkingRun(Run):
         for tag in TAGS:
             first: list[int] = []
             after = None
-            while some := await self.store.parked(self.unit, 1, tag, max=2, after=after):
+            while some := await self.store.deferred.parked(self.unit, 1, tag, max=2, after=after):
                 first += [one.offset for one in some]
                 after = (some[-1].until_ms, some[-1].offset)
                 if self.roomy and not self.unloaded:
-                    assert [one.held for one in some] == [len(self.open_of(tag, self.log[one.offset].group)) - 1 for one in some]
+                    assert [one.held for one in some] == [
+                        len(self.open_of(tag, self.log[one.offset].group)) - 1 for one in some
+                    ]
             assert sorted(first) == sorted(self.parked[tag].values())
-            assert {state.state for state in await self.store.states(self.unit, 1, tag, first, now_ms=self.now)} <= {MessageState.PARKED}
-        counts = await self.store.info(self.unit, 1, TAGS, now_ms=self.now)
-        dump = await self.store.dump(self.unit, 1, TAGS)
+            assert {
+                state.state for state in await self.store.leases.states(self.unit, 1, tag, first, now_ms=self.now)
+            } <= {MessageState.PARKED}
+        counts = await self.store.upkeep.info(self.unit, 1, TAGS, now_ms=self.now)
+        dump = await self.store.upkeep.dump(self.unit, 1, TAGS)
         await self.drain()  # floors have risen
         for tag, told, here in zip(TAGS, counts, dump.tags, strict=True):
             assert told.parked == len(self.parked[tag])
@@ -192,13 +206,15 @@ class ParkingRun(Run):
                 for offset, lease in sorted(side.leases.items()):
                     if lease.until > self.now:
                         order.setdefault(self.log[offset].group, []).append(offset)
-                        assert (await self.store.ack(self.unit, 1, tag, [(offset, lease.nonce)], now_ms=self.now)).words == ["ok"]
+                        assert (
+                            await self.store.leases.ack(self.unit, 1, tag, [(offset, lease.nonce)], now_ms=self.now)
+                        ).words == ["ok"]
                         side.settled.add(offset)
                         del side.leases[offset]
                 await self.scan()
             for group in GROUPS:
                 assert order.get(group, []) == [o for o in expected[group] if o not in dead.get(group, [])]
-            info = (await self.store.info(self.unit, 1, [tag], now_ms=self.now))[0]
+            info = (await self.store.upkeep.info(self.unit, 1, [tag], now_ms=self.now))[0]
             assert (info.ready, info.delayed, info.leased, info.parked) == (0, 0, 0, 0)
 
 
@@ -207,7 +223,20 @@ async def test_a_parked_group_waits_for_somebody_and_all_others_go_on(stores: li
     for number in range(RUNS):
         run = ParkingRun(stores[number % 3], SEED + number, roomy=number % 3 == 0)
         await run.open()
-        steps = ["append", "scan", "receive", "receive", "receive", "receive", "settle", "settle", "wait", "unpark", "delete", "lose"]
+        steps = [
+            "append",
+            "scan",
+            "receive",
+            "receive",
+            "receive",
+            "receive",
+            "settle",
+            "settle",
+            "wait",
+            "unpark",
+            "delete",
+            "lose",
+        ]
         trail = []
         try:
             for _ in range(STEPS):
@@ -218,5 +247,5 @@ async def test_a_parked_group_waits_for_somebody_and_all_others_go_on(stores: li
             await run.at_rest()
         except AssertionError as error:
             raise AssertionError(f"seed {SEED + number}, after {trail[-8:]}: {error}") from error
-        await run.store.forget([run.unit], TAGS)
+        await run.store.upkeep.forget([run.unit], TAGS)
     assert parks > RUNS  # the histories are not about nothing

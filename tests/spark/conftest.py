@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from facade.stack.processes.errors import StackError
-from facade.stack.processes.programs import find_java
-from facade.stack.processes.spark_submit import connectors
+from facade.programs.stack.processes.errors import StackError
+from facade.programs.stack.processes.programs import find_java
+from facade.programs.stack.processes.spark_submit import connectors
 from spark.frames.session import session
 from tests.browser.chromium import Page, page
 from tests.browser.fetch import browser

@@ -21,7 +21,10 @@ class Person:
     def __init__(self, endpoint: str, name: str) -> None:
         self._connection = http.client.HTTPConnection(urlsplit(endpoint).netloc, timeout=30)
         self._name = name
-        self._headers = {"content-type": "application/json", "authorization": "Basic " + base64.b64encode(f"{name}:x".encode()).decode()}
+        self._headers = {
+            "content-type": "application/json",
+            "authorization": "Basic " + base64.b64encode(f"{name}:x".encode()).decode(),
+        }
 
     def call(self, method: str, path: str, body: Any = None) -> Any:
         return self._answer(method, path, None if body is None else json.dumps(body).encode(), self._headers)
@@ -36,8 +39,15 @@ class Person:
         return json.loads(text) if text else None
 
     def sqs(self, action: str, body: dict[str, Any]) -> Any:
-        claim = f"AWS4-HMAC-SHA256 Credential={self._name}/20260301/us-east-1/sqs/aws4_request, SignedHeaders=host, Signature=0"
-        headers = {"x-amz-target": f"AmazonSQS.{action}", "content-type": "application/x-amz-json-1.0", "authorization": claim}
+        claim = (
+            f"AWS4-HMAC-SHA256 Credential={self._name}/20260301/us-east-1/sqs/aws4_request, "
+            "SignedHeaders=host, Signature=0"
+        )
+        headers = {
+            "x-amz-target": f"AmazonSQS.{action}",
+            "content-type": "application/x-amz-json-1.0",
+            "authorization": claim,
+        }
         return self._answer("POST", "/", json.dumps(body).encode(), headers)
 
     def close(self) -> None:
@@ -65,7 +75,9 @@ class Books:
         """
         self.olga.call("POST", "/v1/queues", {"name": DEAD, "partitions": 1})
         policy = {"dead_letter_queue": DEAD, "max_receive_count": 2}
-        self.olga.call("POST", "/v1/queues", {"name": QUEUE, "partitions": 1, "lease_seconds": 3600, "redrive_policy": policy})
+        self.olga.call(
+            "POST", "/v1/queues", {"name": QUEUE, "partitions": 1, "lease_seconds": 3600, "redrive_policy": policy}
+        )
         red = {"conditions": [{"name": "colour", "value": "red"}]}
         self.olga.call("POST", f"/v1/queues/{QUEUE}/tags", {"name": "audit", "start_at_ms": 0, "filter": red})
 
@@ -96,7 +108,9 @@ class Books:
     def show_at_once(self, handles: list[str]) -> None:
         """ChangeMessageVisibility(0), as SQS' clients give messages back."""
         for handle in handles:
-            self.olga.sqs("ChangeMessageVisibility", {"QueueUrl": f"/{QUEUE}", "ReceiptHandle": handle, "VisibilityTimeout": 0})
+            self.olga.sqs(
+                "ChangeMessageVisibility", {"QueueUrl": f"/{QUEUE}", "ReceiptHandle": handle, "VisibilityTimeout": 0}
+            )
             self._count(QUEUE, "default", "released", 1)
 
     def extend(self, handles: list[str]) -> None:
@@ -120,7 +134,9 @@ class Books:
         """Sends all dead letters back by the native API and waits until that is done."""
         task = self.olga.call("POST", f"/v1/queues/{DEAD}/redrive", {})
         end = time.monotonic() + 30
-        while (now := self.olga.call("GET", f"/v1/tasks/{task['id']}"))["status"] == "running" and time.monotonic() < end:
+        while (now := self.olga.call("GET", f"/v1/tasks/{task['id']}"))[
+            "status"
+        ] == "running" and time.monotonic() < end:
             time.sleep(0.05)
         assert now["status"] == "completed", now
         self.redriven(now["moved"])

@@ -29,7 +29,8 @@ PATIENCE_S = 120
 REGIONS = ("eu", "us", "ap", "sa")
 # Cause -> share of the dead letters that are no noise.
 MIXED = {
-    "json without customer": 30, "csv with text for amount": 25, "xml with an empty zip": 20, "binary of another kind": 15,
+    "json without customer": 30, "csv with text for amount": 25, "xml with an empty zip": 20, "binary of another "
+        "kind": 15,
     "host not reached": 10,
 }  # fmt: skip
 ORDERS = {"no such currency": 40, "amount is text": 25, "no customer": 15, "no zip code": 12, "host not reached": 8}
@@ -48,7 +49,9 @@ def plant(endpoint: str, queue: str, dead_letters: int, seed: int = 1) -> dict[s
     with contextlib.closing(Person(endpoint, "olga")) as olga:
         olga.call("POST", "/v1/queues", {"name": f"{queue}.dead", "partitions": 2})
         policy = {"dead_letter_queue": f"{queue}.dead", "max_receive_count": 5}
-        olga.call("POST", "/v1/queues", {"name": queue, "partitions": 2, "lease_seconds": 300, "redrive_policy": policy})
+        olga.call(
+            "POST", "/v1/queues", {"name": queue, "partitions": 2, "lease_seconds": 300, "redrive_policy": policy}
+        )
         sent: dict[str, str] = {}
         for part in _parts(causes):
             messages = [_message(chance, queue, cause) for cause in part]
@@ -119,7 +122,11 @@ def _json(chance: random.Random) -> str:
 
 
 def _csv(chance: random.Random, amount: str = "") -> str:
-    row = (str(chance.randint(1, 10**9)), chance.choice(("EUR", "USD", "GBP")), amount or f"{chance.uniform(1, 900):.2f}")
+    row = (
+        str(chance.randint(1, 10**9)),
+        chance.choice(("EUR", "USD", "GBP")),
+        amount or f"{chance.uniform(1, 900):.2f}",
+    )
     return ",".join((*row, chance.choice(REGIONS), f"2026-03-{chance.randint(1, 28):02d}"))
 
 
@@ -130,11 +137,16 @@ def _xml(chance: random.Random, zip_code: str = "") -> str:
 
 
 def _packed(chance: random.Random, head: bytes = b"PK\x01\xfe") -> bytes:
-    return head + struct.pack(">QdH", chance.getrandbits(64), chance.uniform(1, 900), chance.randint(0, 9)) + b"\xff\xfe"
+    return (
+        head + struct.pack(">QdH", chance.getrandbits(64), chance.uniform(1, 900), chance.randint(0, 9)) + b"\xff\xfe"
+    )
 
 
 def _line(chance: random.Random) -> str:
-    return f"INFO 2026-03-01 10:{chance.randint(10, 59)}:07 order {chance.randint(1, 10**6)} packed by robot {chance.randint(1, 40)}"
+    return (
+        f"INFO 2026-03-01 10:{chance.randint(10, 59)}:07 order {chance.randint(1, 10**6)} packed by robot "
+        f"{chance.randint(1, 40)}"
+    )
 
 
 # orders: JSON alone.

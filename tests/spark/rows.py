@@ -20,7 +20,15 @@ from spark.frames.columns import BYTES, INT, LONG, TEXT, TIME, row
 BEGIN = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 BEGIN_MS = int(BEGIN.timestamp() * 1000)
 INCARNATION = "0a1b2c3d4e5f"
-RECORDS = row(key=BYTES, value=BYTES, topic=TEXT, partition=INT, offset=LONG, timestamp=TIME, headers=ArrayType(row(key=TEXT, value=BYTES)))
+RECORDS = row(
+    key=BYTES,
+    value=BYTES,
+    topic=TEXT,
+    partition=INT,
+    offset=LONG,
+    timestamp=TIME,
+    headers=ArrayType(row(key=TEXT, value=BYTES)),
+)
 
 
 def at(ms: int) -> datetime:
@@ -36,8 +44,21 @@ def records(spark_session: SparkSession, *given: dict[str, Any]) -> DataFrame:
     """
     rows = []
     for place, fields in enumerate(given):
-        whole = {"key": None, "value": None, "topic": "lw.q.orders", "partition": 0, "offset": place, "headers": None, **fields}
-        rows.append(tuple((BEGIN + timedelta(milliseconds=fields.get("ms", 0))) if n == "timestamp" else whole[n] for n in RECORDS.names))
+        whole = {
+            "key": None,
+            "value": None,
+            "topic": "lw.q.orders",
+            "partition": 0,
+            "offset": place,
+            "headers": None,
+            **fields,
+        }
+        rows.append(
+            tuple(
+                (BEGIN + timedelta(milliseconds=fields.get("ms", 0))) if n == "timestamp" else whole[n]
+                for n in RECORDS.names
+            )
+        )
     return spark_session.createDataFrame(rows, RECORDS)
 
 

@@ -27,7 +27,7 @@ NATIVE = ["raw", "also raw"]
 # One process for all commands: a JVM takes seconds to start.
 SCRIPT = """
 import json, sys
-from facade.cli.cli import main
+from facade.programs.cli.cli import main
 for line in sys.stdin:
     print("status", main(json.loads(line)), flush=True)
 """
@@ -103,7 +103,11 @@ def redrive_some(books: Books, jobs: Jobs) -> list[list[str]]:
     """
     time.sleep(1)
     selected = ("--queue", DEAD, "--where", "reason = 'killed' AND source_offset % 2 = 0")
-    said = [jobs.run("redrive", *selected, "--dry-run"), jobs.run("redrive", *selected, "--rate", "500"), jobs.run("redrive", *selected)]
+    said = [
+        jobs.run("redrive", *selected, "--dry-run"),
+        jobs.run("redrive", *selected, "--rate", "500"),
+        jobs.run("redrive", *selected),
+    ]
     books.redriven(2)
     books.wait_dead(5)
     return [*said, jobs.run("redrive", "--where", "no_such_column = 1")]
@@ -112,7 +116,9 @@ def redrive_some(books: Books, jobs: Jobs) -> list[list[str]]:
 def report_two_days(jobs: Jobs, out: Path) -> list[list[str]]:
     """Two reports into one folder; what the command said."""
     days = ("2026-02-01", "2026-02-02", "2026-02-03")
-    return [jobs.run("report", "--out", str(out), "--from", begin, "--to", end) for begin, end in itertools.pairwise(days)]
+    return [
+        jobs.run("report", "--out", str(out), "--from", begin, "--to", end) for begin, end in itertools.pairwise(days)
+    ]
 
 
 def receive_the_rest(books: Books, up: Up) -> None:

@@ -44,13 +44,18 @@ def planted(spark_session: SparkSession, *given: AuditRecord, broken: bytes = b"
 
 
 def test_a_row_has_every_field_and_a_repeat_counts_once(spark_session: SparkSession) -> None:
-    frame = planted(spark_session, ASKED, ASKED, asked(number=2, tag="t", subject="s", suppressed=3), asked(worker="w2"))
+    frame = planted(
+        spark_session, ASKED, ASKED, asked(number=2, tag="t", subject="s", suppressed=3), asked(worker="w2")
+    )
     assert frame.columns == AUDIT.names
     columns = ("at", "worker", "number", "principal", "key_id", "peer", "operation", "verb", "queue")
     first = (at(0), "w1", 1, "alice", "a1", "10.0.0.1", "sqs.CreateQueue", "create_queue", "orders")
     assert rows_of(frame, *columns) == [first, (*first[:2], 2, *first[3:]), (first[0], "w2", *first[2:])]
     rest = ("number", "tag", "subject", "outcome", "status", "error", "request_id", "suppressed")
-    assert rows_of(frame.where("worker = 'w1'"), *rest) == [(1, "", "", "done", 200, "", "r1", 0), (2, "t", "s", "done", 200, "", "r1", 3)]
+    assert rows_of(frame.where("worker = 'w1'"), *rest) == [
+        (1, "", "", "done", 200, "", "r1", 0),
+        (2, "t", "s", "done", 200, "", "r1", 3),
+    ]
 
 
 def test_the_report_counts_by_day_principal_verb_queue_and_outcome(spark_session: SparkSession) -> None:
@@ -61,11 +66,30 @@ def test_the_report_counts_by_day_principal_verb_queue_and_outcome(spark_session
         asked(number=2, error="not_authorised", **refused),
         asked(number=3, at_ms=BEGIN_MS + 5, error="queue_not_found", suppressed=7, **refused),
         # Refused before the engine was asked: the dialect's name stands for the verb.
-        asked(number=4, principal="", verb="", operation="sqs.SendMessage", queue="", outcome="refused", error="not_authenticated"),
+        asked(
+            number=4,
+            principal="",
+            verb="",
+            operation="sqs.SendMessage",
+            queue="",
+            outcome="refused",
+            error="not_authenticated",
+        ),
         asked(number=5, at_ms=BEGIN_MS + 86_400_000),
     )
     day = date(2026, 3, 1)
-    assert rows_of(audited(frame), "date", "principal", "verb", "queue", "outcome", "requests", "suppressed", "last_at", "last_error") == [
+    assert rows_of(
+        audited(frame),
+        "date",
+        "principal",
+        "verb",
+        "queue",
+        "outcome",
+        "requests",
+        "suppressed",
+        "last_at",
+        "last_error",
+    ) == [
         (day, "", "sqs.SendMessage", "", "refused", 1, 0, at(0), "not_authenticated"),
         (day, "alice", "create_queue", "orders", "done", 1, 0, at(0), ""),
         (day, "bob", "send", "orders", "refused", 2, 7, at(5), "queue_not_found"),

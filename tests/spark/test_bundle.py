@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pyspark
 
-from facade.cli.cli import main
+from facade.programs.cli.cli import main
 from spark.bundle import write
 
 # Only the zip, the standard library and PySpark with its numpy: no package of ours or others is

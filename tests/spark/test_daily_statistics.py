@@ -16,7 +16,8 @@ from engine.engine import Engine
 from engine.meters.day_tables import DayTables
 from engine.meters.shapes import StatisticsRow
 from engine.settings import Settings
-from engine.shapes import Principal, QueueSettings
+from engine.shapes import Principal
+from schemas.records.settings import QueueSettings
 from schemas.records.watching import MeterRecord, MeterRow
 from schemas.vocabulary import BOUNDS_US, Operation
 from spark.frames.log import Log
@@ -40,7 +41,9 @@ def row(chance: random.Random, tag: str, operation: Operation) -> MeterRow:
         place = bisect_left(BOUNDS_US, us)
         places[place] = places.get(place, 0) + 1
     bounds = sorted(places)
-    return MeterRow(tag, operation, len(times), 3 * len(times), sum(times), max(times), bounds, [places[place] for place in bounds])
+    return MeterRow(
+        tag, operation, len(times), 3 * len(times), sum(times), max(times), bounds, [places[place] for place in bounds]
+    )
 
 
 async def _plant_and_ask(stack: Services, prefix: str, day: datetime) -> dict[str, list[StatisticsRow]]:
@@ -54,16 +57,21 @@ async def _plant_and_ask(stack: Services, prefix: str, day: datetime) -> dict[st
         begin = int(day.timestamp() * 1000)
         found = {}
         for name in QUEUES:
-            await engine.create_queue(BY, name, QueueSettings(partitions=1))
+            await engine.queues.create_queue(BY, name, QueueSettings(partitions=1))
             incarnation = engine.catalog.queues[name].incarnation
             records = []
             for number, minute in enumerate((-1, 0, 1, 7, 7, 700, 1_439, 1_440)):
                 rows = [row(chance, "", Operation.SINGLE_SEND), row(chance, "", Operation.BATCH_SEND)]
-                rows += [row(chance, tag, op) for tag in ("default", "t") for op in Operation if "send" not in op and chance.random() < 0.7]
+                rows += [
+                    row(chance, tag, op)
+                    for tag in ("default", "t")
+                    for op in Operation
+                    if "send" not in op and chance.random() < 0.7
+                ]
                 records.append(MeterRecord(begin + minute * MINUTE_MS, f"w{number % 3}", name, incarnation, rows))
             reporter = engine.parts.watching.reporter
             assert await reporter._append([*records, records[3]])
-            found[name] = (await engine.statistics(BY, name, f"{day:%Y-%m-%d}")).rows
+            found[name] = (await engine.alerts.statistics(BY, name, f"{day:%Y-%m-%d}")).rows
         return found
     finally:
         await engine.stop()
@@ -77,7 +85,9 @@ def as_rows(frame: Any, queue: str) -> list[StatisticsRow]:
     )
 
 
-def test_spark_and_the_service_come_to_the_same_numbers(stack: Services, spark_session: SparkSession, tmp_path: Path) -> None:
+def test_spark_and_the_service_come_to_the_same_numbers(
+    stack: Services, spark_session: SparkSession, tmp_path: Path
+) -> None:
     # Appended now, so they can only be of a day that ended less than an hour ago, or of today: the
     # engine looks for a day's records from its beginning to an hour after its end.
     day = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)

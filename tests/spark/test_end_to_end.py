@@ -31,7 +31,15 @@ from tests.browser.chromium import Page
 from tests.conftest import StartUp
 from tests.spark.drive import DEAD, QUEUE, Books
 from tests.spark.rows import rows_of
-from tests.spark.story import NATIVE, Jobs, kill_live_job_in_mid_work, receive_the_rest, redrive_some, report_two_days, send_and_kill
+from tests.spark.story import (
+    NATIVE,
+    Jobs,
+    kill_live_job_in_mid_work,
+    receive_the_rest,
+    redrive_some,
+    report_two_days,
+    send_and_kill,
+)
 
 TILES = """Object.fromEntries([...document.querySelectorAll('.tiles div')]
   .map(tile => [tile.querySelector('span').textContent, tile.querySelector('b').textContent]))"""
@@ -73,7 +81,14 @@ def story(leaseway_up_module: StartUp, tmp_path_factory: pytest.TempPathFactory)
             two_days = report_two_days(jobs, out)
             kill_live_job_in_mid_work(jobs, folder)
             yield Story(
-                books, said, Log(up.run["kafka"]["service"], options=up.kafka_properties), begin, datetime.now(UTC), folder, two_days, out
+                books,
+                said,
+                Log(up.run["kafka"]["service"], options=up.kafka_properties),
+                begin,
+                datetime.now(UTC),
+                folder,
+                two_days,
+                out,
             )
     finally:
         jobs.kill()
@@ -96,7 +111,13 @@ def test_a_report_says_each_stage_when_it_begins(folder: Path, reports: tuple[di
     said, (frames, summary) = (folder / "said").read_text().splitlines(), reports
     assert said[0] == "leaseway report: reading messages, 0 s so far"
     begun = [line.partition(",")[0].removeprefix("leaseway report: ") for line in said]
-    assert begun[:5] == ["reading messages", "reading journal", "reading deliveries", "reading lives", "writing tallies"]
+    assert begun[:5] == [
+        "reading messages",
+        "reading journal",
+        "reading deliveries",
+        "reading lives",
+        "writing tallies",
+    ]
     assert len(said) == len(summary["seconds"]) - 1 and said[-1].startswith("leaseway report: writing the page, ")
     assert set(frames) < set(summary["seconds"])
     assert "800 calls were counted as 572" in summary["requests"]
@@ -122,7 +143,9 @@ def test_redrive_by_sql_moves_what_is_chosen_and_a_second_run_moves_nothing(stor
 
 def test_tallies_are_what_the_client_counted(story: Story, reports: tuple[dict[str, DataFrame], Any]) -> None:
     books, (frames, _) = story.books, reports
-    found = frames["tallies"].groupBy("queue", "tag", "principal", "measure").sum("requests", "messages", "bytes").collect()
+    found = (
+        frames["tallies"].groupBy("queue", "tag", "principal", "measure").sum("requests", "messages", "bytes").collect()
+    )
     totals = {tuple(row[:4]): tuple(row[4:]) for row in found}
 
     for person in ("alice", "bob"):
@@ -134,8 +157,12 @@ def test_tallies_are_what_the_client_counted(story: Story, reports: tuple[dict[s
     for (queue, tag, what), requests in books.requests.items():
         assert totals[queue, tag, "", what][0] == requests, (queue, tag, what)
     arrived = {key: value for key, value in totals.items() if key[3] == "arrived"}
-    assert sum(row[1] for key, row in arrived.items() if key[0] == DEAD) == books.messages[QUEUE, "default", "dead"] == 7
-    assert sum(row[1] for key, row in arrived.items() if key[0] == QUEUE) == books.messages[DEAD, "default", "moved"] == 7
+    assert (
+        sum(row[1] for key, row in arrived.items() if key[0] == DEAD) == books.messages[QUEUE, "default", "dead"] == 7
+    )
+    assert (
+        sum(row[1] for key, row in arrived.items() if key[0] == QUEUE) == books.messages[DEAD, "default", "moved"] == 7
+    )
 
 
 def test_each_report_agrees_with_the_client(story: Story, reports: tuple[dict[str, DataFrame], Any]) -> None:
@@ -150,10 +177,17 @@ def test_each_report_agrees_with_the_client(story: Story, reports: tuple[dict[st
         assert by_tag[QUEUE, tag]["acked"] == latency[QUEUE, tag, "receive_to_ack"] == messages[QUEUE, tag, "acked"]
     assert (by_tag[QUEUE, "default"]["redeliveries"], by_tag[QUEUE, "default"]["killed"]) == (3, 4)
     # Half of them by ChangeMessageVisibility(0); the next receive notices a lapse, which was none.
-    assert (by_tag[QUEUE, "default"]["released"], by_tag[QUEUE, "default"]["lapsed"]) == (messages[QUEUE, "default", "released"], 0)
+    assert (by_tag[QUEUE, "default"]["released"], by_tag[QUEUE, "default"]["lapsed"]) == (
+        messages[QUEUE, "default", "released"],
+        0,
+    )
     # Sent, raw and redriven: all but seven dead ones and the acked ones are still there, and one of
     # them is leased.
-    assert open_ == {(QUEUE, "default"): 35 + 7 - 7 - messages[QUEUE, "default", "acked"], (QUEUE, "audit"): 0, (DEAD, "default"): 0}
+    assert open_ == {
+        (QUEUE, "default"): 35 + 7 - 7 - messages[QUEUE, "default", "acked"],
+        (QUEUE, "audit"): 0,
+        (DEAD, "default"): 0,
+    }
     levels = {(row["queue"], row["tag"]): row for row in frames["backlog"].orderBy("minute").collect()}
     assert (levels[QUEUE, "default"]["backlog"], levels[QUEUE, "default"]["in_flight"]) == (open_[QUEUE, "default"], 1)
     assert (levels[DEAD, "default"]["backlog"], last) == (0, 3)
@@ -165,23 +199,36 @@ def test_each_report_agrees_with_the_client(story: Story, reports: tuple[dict[st
     assert metered["bob", "sender", QUEUE] == 21
     assert metered["native", "sender", QUEUE] == len(NATIVE)
     assert summary["unread"] == []
-    dead_letters = {row["reason"]: (row["dead_letters"], row["at_rest"]) for row in frames["dead_letter_sources"].collect()}
+    dead_letters = {
+        row["reason"]: (row["dead_letters"], row["at_rest"]) for row in frames["dead_letter_sources"].collect()
+    }
     assert dead_letters == {"exhausted": (3, 0), "killed": (4, 0)}
-    audited = {(row["verb"], row["queue"]): row["requests"] for row in frames["audit"].where("principal = 'olga'").collect()}
+    audited = {
+        (row["verb"], row["queue"]): row["requests"] for row in frames["audit"].where("principal = 'olga'").collect()
+    }
     created = {("create_queue", DEAD): 1, ("create_queue", QUEUE): 1, ("create_tag", QUEUE): 1}
     assert created.items() <= audited.items()
 
 
 def test_the_page_says_what_the_client_counted(story: Story, folder: Path, chromium: Page) -> None:
     sent = len(NATIVE) + sum(count for (*_, what), count in story.books.sent.items() if what == "messages")
-    received, acked = (sum(n for (_, _, kind), n in story.books.messages.items() if kind == what) for what in ("leased", "acked"))
+    received, acked = (
+        sum(n for (_, _, kind), n in story.books.messages.items() if kind == what) for what in ("leased", "acked")
+    )
     address = (folder / "report.html").as_uri()
 
     chromium.open(address)
 
     tiles = chromium.value(TILES)
-    assert (tiles["received"], tiles["acknowledged"], tiles["dead-lettered"], tiles["redriven"]) == (str(received), str(acked), "7", "7")
-    assert tiles["not settled at the end"] == "1" and [value for name, value in tiles.items() if name.startswith("sent")] == [str(sent)]
+    assert (tiles["received"], tiles["acknowledged"], tiles["dead-lettered"], tiles["redriven"]) == (
+        str(received),
+        str(acked),
+        "7",
+        "7",
+    )
+    assert tiles["not settled at the end"] == "1" and [
+        value for name, value in tiles.items() if name.startswith("sent")
+    ] == [str(sent)]
     assert (chromium.requests, chromium.complaints) == ([address], [])
     assert "document.title" in chromium.value("document.querySelector('#dead_letters').textContent")
     assert chromium.value("document.title").startswith("Leaseway: 20")
@@ -191,10 +238,13 @@ def test_the_views_say_the_same(story: Story, spark_session: SparkSession) -> No
     tables = Tables(spark_session, story.log)
     for name, shape in FRAMES.items():
         frame = getattr(tables, name)()
-        assert [(f.name, f.dataType.simpleString()) for f in frame.schema] == [(f.name, f.dataType.simpleString()) for f in shape], name
+        assert [(f.name, f.dataType.simpleString()) for f in frame.schema] == [
+            (f.name, f.dataType.simpleString()) for f in shape
+        ], name
     tables.create_views("messages, dead_letters")
     dead_letters = spark_session.sql(
-        "SELECT reason, source_queue, source_tag, settled_how, count(*), max(receive_count) FROM dead_letters GROUP BY 1, 2, 3, 4"
+        "SELECT reason, source_queue, source_tag, settled_how, count(*), max(receive_count) FROM dead_letters "
+        "GROUP BY 1, 2, 3, 4"
     )
     states = spark_session.sql("SELECT status, native, count(*) FROM messages WHERE queue = 'jobs' GROUP BY 1, 2")
 
@@ -209,7 +259,14 @@ def test_the_views_say_the_same(story: Story, spark_session: SparkSession) -> No
 def test_a_span_reads_only_what_is_in_it(story: Story, spark_session: SparkSession) -> None:
     from spark.frames.source import Span
 
-    whole = Tables(spark_session, story.log).messages().where("queue = 'jobs'").orderBy("offset").select("sent_at").collect()
+    whole = (
+        Tables(spark_session, story.log)
+        .messages()
+        .where("queue = 'jobs'")
+        .orderBy("offset")
+        .select("sent_at")
+        .collect()
+    )
     middle = whole[10]["sent_at"].replace(tzinfo=UTC)
     low = int(middle.timestamp() * 1000)
     later = Tables(spark_session, story.log, Span(from_ms=low)).messages().where("queue = 'jobs'").count()
@@ -218,7 +275,12 @@ def test_a_span_reads_only_what_is_in_it(story: Story, spark_session: SparkSessi
 
     assert later == len([row for row in whole if row["sent_at"] >= whole[10]["sent_at"]])
     assert first == 3
-    assert read(spark_session, story.log, one_topic("lw.journal"), Span(from_ms=int(time.time() * 1000) + 3_600_000)).count() == 0
+    assert (
+        read(
+            spark_session, story.log, one_topic("lw.journal"), Span(from_ms=int(time.time() * 1000) + 3_600_000)
+        ).count()
+        == 0
+    )
 
 
 def test_the_stream_comes_to_the_totals_of_the_batch_after_a_kill(
@@ -236,11 +298,15 @@ def test_the_stream_comes_to_the_totals_of_the_batch_after_a_kill(
     days = daily_of(live)
     assert rows_of(days, *sorted(days.columns)) == rows_of(frames["daily"], *sorted(days.columns))
     leases = ("minute", "queue", "tag", "below_ms", "count", "sum_ms")
-    assert rows_of(live_leases(spark_session, story.live_folder), *leases) == rows_of(frames["lease_histogram"], *leases)
+    assert rows_of(live_leases(spark_session, story.live_folder), *leases) == rows_of(
+        frames["lease_histogram"], *leases
+    )
     told: dict[tuple[Any, ...], int] = {}
     for row in read(spark_session, story.log, one_topic("lw.rates")).select("value").collect():
         rate = json.loads(row["value"])
-        told[rate["stream"], rate["batch"], *(rate.get(name) for name in ("minute_ms", "queue", "tag", "principal", "measure"))] = rate[
-            "messages"
-        ]
+        told[
+            rate["stream"],
+            rate["batch"],
+            *(rate.get(name) for name in ("minute_ms", "queue", "tag", "principal", "measure")),
+        ] = rate["messages"]
     assert sum(told.values()) == sum(row["messages"] for row in live.collect())

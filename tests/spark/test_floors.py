@@ -60,17 +60,25 @@ def test_what_only_floors_settle_was_settled_before_the_journal_begins(spark_ses
     )
 
     def row(offset: int, sent: int, settled: int | None = None, how: str | None = None) -> dict[str, Any]:
-        return {**unit, "offset": offset, "sent_at": at(sent), "settled_at": None if settled is None else at(settled), "settled_how": how}
+        return {
+            **unit,
+            "offset": offset,
+            "sent_at": at(sent),
+            "settled_at": None if settled is None else at(settled),
+            "settled_how": how,
+        }
 
     given = frame(
-        spark_session, shape.schema, row(0, 1), row(2, 600), row(2, 1, 550, "acked"), row(3, 1), row(4_095, 1), row(8_199, 1),
+        spark_session, shape.schema, row(0, 1), row(2, 600), row(2, 1, 550, "acked"), row(3, 1), row(4_095, 1),
+        row(8_199, 1),
         row(8_200, 1), {**row(8_200, 1), "tag_id": 1},
     )  # fmt: skip
 
     assert rows_of(runs_of_journal(journal), *RUNS.names) == [(INCARNATION, 0, 0, 0, 3), (INCARNATION, 0, 1, 0, 9_000)]
     assert rows_of(with_forgotten(given, journal, runs), "offset", "tag_id", "settled_at", "settled_how") == [
         (0, 0, at(500), "settled"), (2, 0, at(550), "acked"), (2, 0, at(600), "settled"), (3, 0, None, None),
-        (4095, 0, at(500), "settled"), (8199, 0, at(500), "settled"), (8200, 0, None, None), (8200, 1, at(500), "settled"),
+        (4095, 0, at(500), "settled"), (8199, 0, at(500), "settled"), (8200, 0, None, None),
+        (8200, 1, at(500), "settled"),
     ]  # fmt: skip
 
 
@@ -88,7 +96,9 @@ def test_messages_whose_acks_the_journal_has_forgotten_are_no_backlog(
             olga.call("POST", f"/v1/queues/{QUEUE}/messages", {"messages": bodies})
         for _ in range(0, SENT, BATCH):
             got = olga.call("POST", f"/v1/queues/{QUEUE}/receive", {"max": BATCH, "wait_seconds": 5})["messages"]
-            olga.call("POST", f"/v1/queues/{QUEUE}/ack", {"handles": [m["handle"] for m in got if int(m["body"]) not in OPEN]})
+            olga.call(
+                "POST", f"/v1/queues/{QUEUE}/ack", {"handles": [m["handle"] for m in got if int(m["body"]) not in OPEN]}
+            )
         _forget_the_journal(up, SENT - len(OPEN))
         olga.call("POST", f"/v1/queues/{QUEUE}/messages", {"messages": [{"body": "new"}] * 5})
         [late] = olga.call("POST", f"/v1/queues/{QUEUE}/receive", {"max": 1, "wait_seconds": 5})["messages"]
@@ -119,7 +129,10 @@ def _forget_the_journal(up: Up, settled: int) -> None:
         while not _holds(consumer, settled):
             assert time.monotonic() < end, "no snapshot has all acks"
         journal = [TopicPartition("lw.journal", number) for number in _partitions(consumer, "lw.journal")]
-        ends = [TopicPartition("lw.journal", part.partition, consumer.get_watermark_offsets(part, 10)[1]) for part in journal]
+        ends = [
+            TopicPartition("lw.journal", part.partition, consumer.get_watermark_offsets(part, 10)[1])
+            for part in journal
+        ]
     finally:
         consumer.close()
     admin = AdminClient(up.kafka_client)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from facade.stack.processes.spark_submit import command
+from facade.programs.stack.processes.spark_submit import command
 
 LOOPBACK = "127.0.0.1"
 
@@ -39,7 +39,9 @@ def test_the_driver_and_its_block_manager_listen_on_loopback_alone(spark_session
     assert addresses <= loopback
 
 
-def test_a_job_of_the_user_is_guarded_unless_its_owner_says_otherwise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_job_of_the_user_is_guarded_unless_its_owner_says_otherwise(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     loopback = [f"spark.driver.host={LOOPBACK}", f"spark.driver.bindAddress={LOOPBACK}"]
     for words, confs in (
         (["job.py"], loopback),

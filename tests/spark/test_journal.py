@@ -8,7 +8,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from schemas.identity import MessageId
-from schemas.records import JournalEntry, QueueRecord, RedrivePolicy, TagRecord
+from schemas.records import JournalEntry, QueueRecord, TagRecord
+from schemas.records.settings import RedrivePolicy
 from schemas.vocabulary import BOUNDS, ENDS, LEASES, NOTES, PROLONGS, SETTLES, UNDOES, EventKind
 from schemas.wire import encode
 from spark.frames.columns import JOURNAL, MESSAGES, QUEUES
@@ -35,7 +36,9 @@ def test_entries_become_a_row_per_offset_with_the_tags_name(spark_session: Spark
         partition=3,
     )
 
-    found = journal_of(entries_of(records(spark_session, {"value": value, "topic": "lw.journal", "ms": 50})), _queues(spark_session))
+    found = journal_of(
+        entries_of(records(spark_session, {"value": value, "topic": "lw.journal", "ms": 50})), _queues(spark_session)
+    )
 
     assert found.columns == JOURNAL.names
     assert rows_of(found, *JOURNAL.names) == [
@@ -68,7 +71,12 @@ def test_entries_that_were_appended_again_count_once(spark_session: SparkSession
 def test_a_journal_record_of_a_newer_schema_or_broken_is_counted(spark_session: SparkSession) -> None:
     whole = journal_value(JournalEntry(1, BEGIN_MS, "acked", 0, [1]))
     given = records(
-        spark_session, {"value": whole}, {"value": b"\x00\x00\x00\x00\x63new"}, {"value": whole[:8]}, {"value": b"raw"}, {"value": None}
+        spark_session,
+        {"value": whole},
+        {"value": b"\x00\x00\x00\x00\x63new"},
+        {"value": whole[:8]},
+        {"value": b"raw"},
+        {"value": None},
     )
 
     assert entries_of(given).count() == 1
@@ -83,7 +91,8 @@ def _journal(spark_session: SparkSession, *given: tuple[Any, ...]) -> DataFrame:
     for seq, ms, kind, offset, *more in given:
         until, reason = [*more, None, ""][:2] if len(more) < 2 else more
         rows.append({
-            "queue": "orders", "incarnation": INCARNATION, "partition": 0, "seq": seq, "at": at(ms), "kind": kind, "tag": "default",
+            "queue": "orders", "incarnation": INCARNATION, "partition": 0, "seq": seq, "at": at(ms), "kind": kind,
+            "tag": "default",
             "tag_id": 0, "offset": offset, "until": None if until is None else at(until), "reason": reason or "",
         })  # fmt: skip
     return frame(spark_session, JOURNAL, *rows)
@@ -101,12 +110,15 @@ def test_deliveries_tell_when_each_lease_began_and_how_it_ended(spark_session: S
         spark_session,
         (1, 1000, "leased", 1, 4000), (2, 1500, "extended", 1, 9000), (3, 2000, "acked", 1),
         (4, 1000, "leased", 2, 2000), (5, 5000, "lapsed", 2), (6, 5000, "leased", 2, 6000),
-        (7, 1000, "leased", 3, 8000), (8, 3000, "released", 3, 7000), (9, 8000, "leased", 3, 9000), (10, 8500, "dying", 3, 9999, "killed"),
+        (7, 1000, "leased", 3, 8000), (8, 3000, "released", 3, 7000), (9, 8000, "leased", 3, 9000),
+        (10, 8500, "dying", 3, 9999, "killed"),
         (11, 8600, "dead", 3),
-        (12, 1000, "leased", 4, 2000), (13, 2500, "dying", 4, 9999, "exhausted"), (14, 2500, "lapsed", 4), (15, 2600, "dead", 4),
+        (12, 1000, "leased", 4, 2000), (13, 2500, "dying", 4, 9999, "exhausted"), (14, 2500, "lapsed", 4),
+        (15, 2600, "dead", 4),
         (16, 9000, "leased", 8, 9900), (17, 9100, "purged", 8), (18, 9200, "purged", 9),
         (19, 9300, "acked", 7), (20, 9300, "leased", 8, 9900),
-        (21, 1000, "leased", 6, 2000), (22, 2500, "parked", 6, 99_999), (23, 2500, "lapsed", 6), (24, 2600, "unparked", 6, 2600),
+        (21, 1000, "leased", 6, 2000), (22, 2500, "parked", 6, 99_999), (23, 2500, "lapsed", 6),
+        (24, 2600, "unparked", 6, 2600),
         (25, 3000, "leased", 6, 9000), (26, 3500, "acked", 6),
     )  # fmt: skip
     messages = frame(spark_session, MESSAGES, _message(1, 0, 600), _message(2, 0), _message(3, 0), _message(8, 9500))
@@ -132,8 +144,10 @@ def test_deliveries_tell_when_each_lease_began_and_how_it_ended(spark_session: S
 def test_a_delivery_that_no_answer_carried_is_none(spark_session: SparkSession) -> None:
     journal = _journal(
         spark_session,
-        (1, 1000, "leased", 1, 4000), (2, 1100, "returned", 1, 500), (3, 1200, "leased", 1, 4200), (4, 1300, "acked", 1),
-        (5, 1000, "leased", 2, 2000), (6, 2500, "lapsed", 2), (7, 2500, "leased", 2, 5000), (8, 2600, "returned", 2, 700),
+        (1, 1000, "leased", 1, 4000), (2, 1100, "returned", 1, 500), (3, 1200, "leased", 1, 4200),
+        (4, 1300, "acked", 1),
+        (5, 1000, "leased", 2, 2000), (6, 2500, "lapsed", 2), (7, 2500, "leased", 2, 5000),
+        (8, 2600, "returned", 2, 700),
         (9, 1000, "leased", 3, 2000), (10, 1100, "extended", 3, 9000), (11, 1200, "returned", 3, 2200),
     )  # fmt: skip
     messages = frame(spark_session, MESSAGES, _message(1, 500), _message(2, 700), _message(3, 0))
@@ -149,12 +163,15 @@ def test_a_delivery_that_no_answer_carried_is_none(spark_session: SparkSession) 
 def test_a_lease_whose_time_is_over_has_lapsed_though_nobody_has_noticed(spark_session: SparkSession) -> None:
     journal = _journal(
         spark_session,
-        (1, 1000, "leased", 1, 2000), (2, 1000, "leased", 2, 3000), (3, 1000, "leased", 3, 2000), (4, 5000, "expired", 3),
+        (1, 1000, "leased", 1, 2000), (2, 1000, "leased", 2, 3000), (3, 1000, "leased", 3, 2000),
+        (4, 5000, "expired", 3),
         (5, 1000, "leased", 4, 2000), (6, 1500, "deleted", 4), (7, 1000, "leased", 5, 2000), (8, 5000, "acked", 5),
     )  # fmt: skip
 
     def ends(as_of: int | None) -> list[tuple[Any, ...]]:
-        return rows_of(leases(journal, None if as_of is None else F.lit(at(as_of))), "offset", "how", "settled_at", "lease_ms")
+        return rows_of(
+            leases(journal, None if as_of is None else F.lit(at(as_of))), "offset", "how", "settled_at", "lease_ms"
+        )
 
     noticed = [(3, "lapsed", at(2000), 1000), (4, "deleted", at(1500), 500), (5, "acked", at(5000), 4000)]
     assert ends(2999) == [(1, "lapsed", at(2000), 1000), (2, "open", None, None), *noticed]
@@ -166,14 +183,26 @@ def test_a_lease_that_its_holder_sets_to_end_at_once_is_released(spark_session: 
     """ChangeMessageVisibility(0): the next receive notices a lapse, which was none."""
     journal = _journal(
         spark_session,
-        (1, 1000, "leased", 1, 9000), (2, 1200, "extended", 1, 1200), (3, 1700, "lapsed", 1), (4, 1700, "leased", 1, 9000),
+        (1, 1000, "leased", 1, 9000), (2, 1200, "extended", 1, 1200), (3, 1700, "lapsed", 1),
+        (4, 1700, "leased", 1, 9000),
         (5, 1800, "extended", 1, 9500), (6, 1900, "extended", 1, 1900),
         (7, 1000, "leased", 2, 9000), (8, 1200, "extended", 2, 1200), (9, 1300, "acked", 2),
-        (10, 1000, "leased", 3, 9000), (11, 1200, "extended", 3, 1200), (12, 1300, "extended", 3, 3300), (13, 4000, "lapsed", 3),
+        (10, 1000, "leased", 3, 9000), (11, 1200, "extended", 3, 1200), (12, 1300, "extended", 3, 3300),
+        (13, 4000, "lapsed", 3),
         (14, 1000, "leased", 4, 9000), (15, 1200, "extended", 4, 1200), (16, 1300, "dying", 4, 9999, "exhausted"),
     )  # fmt: skip
 
-    columns = ("offset", "nonce", "received_at", "deadline_at", "extensions", "settled_at", "again_at", "how", "before_at")
+    columns = (
+        "offset",
+        "nonce",
+        "received_at",
+        "deadline_at",
+        "extensions",
+        "settled_at",
+        "again_at",
+        "how",
+        "before_at",
+    )
     assert rows_of(leases(journal), *columns) == [
         (1, 1, at(1000), at(9000), 0, at(1200), at(1200), "released", None),
         (1, 4, at(1700), at(9500), 1, at(1900), at(1900), "released", at(1200)),
@@ -183,10 +212,13 @@ def test_a_lease_that_its_holder_sets_to_end_at_once_is_released(spark_session: 
     ]
 
 
-def test_what_was_given_back_undelivered_is_no_delivery_and_an_unknown_kind_changes_none(spark_session: SparkSession) -> None:
+def test_what_was_given_back_undelivered_is_no_delivery_and_an_unknown_kind_changes_none(
+    spark_session: SparkSession,
+) -> None:
     journal = _journal(
         spark_session,
-        (1, 1000, "leased", 1, 9000), (2, 1100, "returned", 1, 1100), (3, 2000, "leased", 1, 9000), (4, 2100, "of tomorrow", 1),
+        (1, 1000, "leased", 1, 9000), (2, 1100, "returned", 1, 1100), (3, 2000, "leased", 1, 9000),
+        (4, 2100, "of tomorrow", 1),
         (5, 2200, "acked", 1),
     )  # fmt: skip
 
@@ -205,18 +237,28 @@ def test_dead_letters_name_their_source_and_what_became_of_them(spark_session: S
 
     def origin(reason: str) -> dict[str, Any]:
         return {
-            "from_id": source, "from_tag": "billing", "original_id": "first", "original_queue": "orders", "original_tag": "default",
-            "reason": reason, "receive_count": 3, "first_received_at_ms": 0, "original_sent_at_ms": BEGIN_MS - 500, "moved_at_ms": 0,
+            "from_id": source, "from_tag": "billing", "original_id": "first", "original_queue": "orders",
+            "original_tag": "default",
+            "reason": reason, "receive_count": 3, "first_received_at_ms": 0, "original_sent_at_ms": BEGIN_MS - 500,
+            "moved_at_ms": 0,
         }  # fmt: skip
 
     messages = frame(
         spark_session, MESSAGES,
-        _message(0, 100, origin=origin("exhausted")), _message(1, 100, origin=origin("killed")), _message(2, 100, origin=origin("killed")),
+        _message(0, 100, origin=origin("exhausted")), _message(1, 100, origin=origin("killed")),
+        _message(2, 100, origin=origin("killed")),
         _message(3, 100, origin=origin("")), _message(4, 100), _message(5, 100, origin=origin("killed")),
         {**_message(6, 100, origin=origin("killed")), "status": "torn"}, _message(7, 100, origin=origin("killed")),
     )  # fmt: skip
-    journal = _journal(spark_session, (1, 900, "moved", 1), (2, 950, "skipped", 2, None, "duplicate_move"), (3, 999, "purged", 1))
-    queues = frame(spark_session, QUEUES, {"queue": "pay", "incarnation": "00112233aabb"}, {"queue": "orders", "incarnation": INCARNATION})
+    journal = _journal(
+        spark_session, (1, 900, "moved", 1), (2, 950, "skipped", 2, None, "duplicate_move"), (3, 999, "purged", 1)
+    )
+    queues = frame(
+        spark_session,
+        QUEUES,
+        {"queue": "pay", "incarnation": "00112233aabb"},
+        {"queue": "orders", "incarnation": INCARNATION},
+    )
 
     runs = frame(spark_session, RUNS, {"incarnation": INCARNATION, "partition": 0, "tag_id": 0, "first": 4, "end": 6})
     found = dead_letters_of(messages, journal, runs, queues)
@@ -234,7 +276,25 @@ def test_dead_letters_name_their_source_and_what_became_of_them(spark_session: S
 
 def test_queues_are_the_newest_record_of_each_key(spark_session: SparkSession) -> None:
     def queue(name: str, lease_ms: int, tags: list[TagRecord], policy: RedrivePolicy | None = None) -> bytes:
-        return encode(QueueRecord(name, INCARNATION, "alice", BEGIN_MS, BEGIN_MS + 1, 4, 0, lease_ms, 60_000, 1024, 0, 10, tags, 3, policy))
+        return encode(
+            QueueRecord(
+                name,
+                INCARNATION,
+                "alice",
+                BEGIN_MS,
+                BEGIN_MS + 1,
+                partitions=4,
+                delay_ms=0,
+                lease_ms=lease_ms,
+                retention_ms=60_000,
+                max_message_bytes=1024,
+                receive_wait_ms=0,
+                max_receive_messages=10,
+                tags=tags,
+                next_tag_id=3,
+                redrive_policy=policy,
+            )
+        )
 
     tags = [TagRecord(0, "default", BEGIN_MS, 0, [0, 0])]
     given = records(
@@ -247,7 +307,16 @@ def test_queues_are_the_newest_record_of_each_key(spark_session: SparkSession) -
         {"key": b"queue/newer", "value": b"\x00\x00\x00\x00\x63"},
     )
 
-    columns = ("queue", "owner", "created_at", "lease_ms", "dead_letter_queue", "max_receive_count", "purged_at", "tags")
+    columns = (
+        "queue",
+        "owner",
+        "created_at",
+        "lease_ms",
+        "dead_letter_queue",
+        "max_receive_count",
+        "purged_at",
+        "tags",
+    )
     assert rows_of(queues_of(given), *columns) == [
         ("orders", "alice", at(0), 2000, "dlq", 3, None, [(0, "default", BEGIN_MS, 0, [0, 0], None)])
     ]

@@ -19,10 +19,15 @@ from spark.reports.report import folder_of
 
 def test_security_settings_go_to_the_kafka_source_and_not_into_texts(tmp_path: Path) -> None:
     file = tmp_path / "client.properties"
-    file.write_text('# of the brokers\nsecurity.protocol = SASL_SSL\nsasl.jaas.config=x required password="a=b";\n\nssl.key.password=p\n')
+    file.write_text(
+        "# of the brokers\nsecurity.protocol = SASL_SSL\nsasl.jaas.config=x required "
+        'password="a=b";\n\nssl.key.password=p\n'
+    )
     parser = ArgumentParser()
     log_arguments(parser)
-    given = parser.parse_args(["--bootstrap", "k:1", "--prefix", "t", "--kafka-config", str(file), "--kafka", "ssl.key.password=q"])
+    given = parser.parse_args(
+        ["--bootstrap", "k:1", "--prefix", "t", "--kafka-config", str(file), "--kafka", "ssl.key.password=q"]
+    )
 
     log = log_of(given)
 
@@ -58,12 +63,17 @@ def test_a_job_refuses_a_wrong_time_before_it_starts_spark(tmp_path: Path, capsy
 
 
 @pytest.mark.parametrize("job", [["report", "--out", "OUT"], ["sql", "SELECT 1 FROM queues"], ["live", "--out", "OUT"]])
-def test_a_broker_that_cannot_be_reached_is_one_line_at_once(job: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_broker_that_cannot_be_reached_is_one_line_at_once(
+    job: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     began = time.monotonic()
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
 
-    assert main([*(str(tmp_path / "out") if word == "OUT" else word for word in job), "--bootstrap", f"127.0.0.1:{port}"]) == 2
+    assert (
+        main([*(str(tmp_path / "out") if word == "OUT" else word for word in job), "--bootstrap", f"127.0.0.1:{port}"])
+        == 2
+    )
 
     said = f"leaseway {job[0]}: no broker of 127.0.0.1:{port} can be reached: Connection refused\n"
     assert (capsys.readouterr().err, list(tmp_path.iterdir())) == (said, [])
@@ -77,7 +87,9 @@ def test_a_broker_that_takes_connections_and_does_not_answer_is_one_line(spark_s
         reach(log)
         with pytest.raises(NoBroker) as refused:
             answered(spark_session, log)
-    assert str(refused.value).startswith(f"the brokers of {log.bootstrap} do not answer: TimeoutException: Timed out waiting")
+    assert str(refused.value).startswith(
+        f"the brokers of {log.bootstrap} do not answer: TimeoutException: Timed out waiting"
+    )
     assert time.monotonic() - began < 40 and "\n" not in str(refused.value)
 
 
@@ -90,4 +102,6 @@ def test_each_report_has_a_folder_of_its_own() -> None:
     day = datetime(2026, 3, 1, tzinfo=UTC)
     zone = timezone(timedelta(hours=2))
     assert folder_of(day, day + timedelta(days=1)) == "2026-03-01T000000--2026-03-02T000000"
-    assert folder_of(day.astimezone(zone), day + timedelta(milliseconds=1)) == "2026-03-01T000000--2026-03-01T000000.001"
+    assert (
+        folder_of(day.astimezone(zone), day + timedelta(milliseconds=1)) == "2026-03-01T000000--2026-03-01T000000.001"
+    )

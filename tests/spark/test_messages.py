@@ -25,20 +25,38 @@ def _messages(spark_session: SparkSession, *given: dict[str, Any]) -> DataFrame:
 
 def test_a_message_is_read_in_full(spark_session: SparkSession) -> None:
     origin = Origin("id-1", "billing", "id-0", "first", "default", "killed", 3, 11, 12, 13)
-    message = Message("grüß".encode(), {"n": Attribute("number", b"7")}, 1500, 9000, "alice", origin, None, "g", "d", 2, body_is_text=True)
+    message = Message(
+        "grüß".encode(),
+        {"n": Attribute("number", b"7")},
+        1500,
+        9000,
+        "alice",
+        origin,
+        None,
+        "g",
+        "d",
+        2,
+        body_is_text=True,
+    )
 
     found = with_queues(
-        _messages(spark_session, {"value": encode(message), "partition": 3, "offset": 41, "ms": 20}), _queues(spark_session)
+        _messages(spark_session, {"value": encode(message), "partition": 3, "offset": 41, "ms": 20}),
+        _queues(spark_session),
     )
 
     [got] = found.collect()
     assert got.asDict(recursive=True) == {
-        "queue": "orders", "incarnation": INCARNATION, "partition": 3, "offset": 41, "sent_at": at(20), "due_at": at(1520),
-        "status": "shown", "native": False, "schema_id": 1, "body": bytearray("grüß".encode()), "body_text": "grüß", "body_bytes": 6,
-        "attributes": {"n": {"type": "number", "value": bytearray(b"7")}}, "delay_ms": 1500, "lease_ms": 9000, "sender": "alice",
+        "queue": "orders", "incarnation": INCARNATION, "partition": 3, "offset": 41, "sent_at": at(20),
+        "due_at": at(1520),
+        "status": "shown", "native": False, "schema_id": 1, "body": bytearray("grüß".encode()), "body_text": "grüß",
+        "body_bytes": 6,
+        "attributes": {"n": {"type": "number", "value": bytearray(b"7")}}, "delay_ms": 1500, "lease_ms": 9000,
+        "sender": "alice",
         "group": "g", "dedup_id": "d", "priority": 2, "batch": None,
-        "origin": {"from_id": "id-1", "from_tag": "billing", "original_id": "id-0", "original_queue": "first", "original_tag": "default",
-                   "reason": "killed", "receive_count": 3, "first_received_at_ms": 11, "original_sent_at_ms": 12, "moved_at_ms": 13},
+        "origin": {"from_id": "id-1", "from_tag": "billing", "original_id": "id-0", "original_queue": "first",
+                   "original_tag": "default",
+                   "reason": "killed", "receive_count": 3, "first_received_at_ms": 11, "original_sent_at_ms": 12,
+                   "moved_at_ms": 13},
     }  # fmt: skip
 
 
@@ -49,12 +67,15 @@ def _queues(spark_session: SparkSession) -> DataFrame:
 def test_a_native_record_is_a_message_with_the_queues_delay(spark_session: SparkSession) -> None:
     headers = [("a", b"first"), ("", b"no name"), ("a", b"last"), ("b", b"\xff\xfe"), ("c" * 300, None)]
 
-    found = with_queues(_messages(spark_session, {"value": b"raw", "headers": headers}, {"value": None}), _queues(spark_session))
+    found = with_queues(
+        _messages(spark_session, {"value": b"raw", "headers": headers}, {"value": None}), _queues(spark_session)
+    )
 
     columns = ("offset", "native", "status", "body", "body_text", "sender", "due_at", "attributes")
     assert rows_of(found, *columns) == [
         (0, True, "shown", bytearray(b"raw"), "raw", "native", at(250), {
-            "a": ("string", bytearray(b"last")), "b": ("binary", bytearray(b"\xff\xfe")), "c" * 256: ("string", bytearray()),
+            "a": ("string", bytearray(b"last")), "b": ("binary", bytearray(b"\xff\xfe")),
+            "c" * 256: ("string", bytearray()),
         }),
         (1, True, "shown", bytearray(), "", "native", at(250), {}),
     ]  # fmt: skip
@@ -80,17 +101,30 @@ def test_what_claims_our_schema_and_cannot_be_read_is_undecodable_and_counted(sp
 
 def test_a_schema_that_this_build_does_not_know_is_a_native_message_and_counted(spark_session: SparkSession) -> None:
     newer = b"\x00\x00\x00\x00\x63whatever"
-    given = records(spark_session, {"value": newer}, {"value": b"\x00\x00\x00\x00\x02journal"}, {"value": b"raw"}, {"value": b"\x00\x01"})
+    given = records(
+        spark_session,
+        {"value": newer},
+        {"value": b"\x00\x00\x00\x00\x02journal"},
+        {"value": b"raw"},
+        {"value": b"\x00\x01"},
+    )
 
     assert rows_of(messages_of(given, PREFIX), "offset", "status", "native", "schema_id") == [
         (0, "shown", True, 99), (1, "shown", True, 2), (2, "shown", True, None), (3, "shown", True, None),
     ]  # fmt: skip
-    assert rows_of(unread_of(given, "message"), "reason", "schema_id", "records") == [("unknown_schema", 2, 1), ("unknown_schema", 99, 1)]
+    assert rows_of(unread_of(given, "message"), "reason", "schema_id", "records") == [
+        ("unknown_schema", 2, 1),
+        ("unknown_schema", 99, 1),
+    ]
 
 
 def test_an_atomic_batch_is_shown_only_when_it_is_whole_within_30_seconds(spark_session: SparkSession) -> None:
     def part(id: str, index: int, size: int, ms: int, partition: int = 0) -> dict[str, Any]:
-        return {"value": encode(Message(id.encode(), sender="a", batch=BatchMark(id, index, size))), "ms": ms, "partition": partition}
+        return {
+            "value": encode(Message(id.encode(), sender="a", batch=BatchMark(id, index, size))),
+            "ms": ms,
+            "partition": partition,
+        }
 
     given = _messages(
         spark_session,
@@ -110,7 +144,8 @@ def test_an_atomic_batch_is_shown_only_when_it_is_whole_within_30_seconds(spark_
     found = judged(given)
 
     assert rows_of(found, "offset", "body_text", "status") == [
-        (0, "whole", "shown"), (1, "young", "undecided"), (10, "recent", "undecided"), (2, "whole", "shown"), (3, "slow", "torn"),
+        (0, "whole", "shown"), (1, "young", "undecided"), (10, "recent", "undecided"), (2, "whole", "shown"),
+        (3, "slow", "torn"),
         (4, "slow", "torn"),
         (5, "torn", "torn"), (6, "torn", "torn"), (7, "headless", "torn"), (8, "whole", "torn"), (9, "single", "shown"),
     ]  # fmt: skip
@@ -119,7 +154,9 @@ def test_an_atomic_batch_is_shown_only_when_it_is_whole_within_30_seconds(spark_
 def test_of_several_copies_of_a_commit_the_first_that_was_not_late_is_shown(spark_session: SparkSession) -> None:
     begin_ms = int(BEGIN.timestamp() * 1000)
 
-    def copy(name: str, ms: int, began_ms: int, reason: str = "committed", batch: BatchMark | None = None) -> dict[str, Any]:
+    def copy(
+        name: str, ms: int, began_ms: int, reason: str = "committed", batch: BatchMark | None = None
+    ) -> dict[str, Any]:
         origin = Origin(name, "", "t", "orders", "", reason, 0, 0, 0, begin_ms + began_ms)
         return {"value": encode(Message(name.encode(), sender="a", origin=origin, batch=batch)), "ms": ms}
 
@@ -139,6 +176,7 @@ def test_of_several_copies_of_a_commit_the_first_that_was_not_late_is_shown(spar
     found = judged(given)
 
     assert rows_of(found, "offset", "body_text", "status") == [
-        (0, "late", "repeated"), (1, "once", "shown"), (2, "late", "shown"), (3, "twice", "shown"), (4, "twice", "repeated"),
+        (0, "late", "repeated"), (1, "once", "shown"), (2, "late", "shown"), (3, "twice", "shown"),
+        (4, "twice", "repeated"),
         (5, "torn", "torn"), (6, "torn", "shown"), (7, "moved", "shown"), (8, "moved", "shown"),
     ]  # fmt: skip

@@ -20,8 +20,10 @@ END_MS = BEGIN_MS + 24 * STEP_MS
 HOSTILE = "<script>document.title = 'owned'</script><img src=http://127.0.0.1:1/x onerror=\"document.title = 'owned'\">"
 FIRST, LAST = datetime(2026, 3, 1, tzinfo=UTC), datetime(2026, 3, 1, 6, tzinfo=UTC)
 # One drawn thing in each chart that is wider or higher than nothing.
-EMPTY_CHARTS = """[...document.querySelectorAll('figure')].filter(figure => ![...figure.querySelectorAll('svg .line, svg .area, svg .dot')]
-  .some(drawn => drawn.getBBox().width + drawn.getBBox().height > 1)).map(figure => figure.querySelector('h3').textContent)"""
+EMPTY_CHARTS = """[...document.querySelectorAll('figure')].filter(
+  figure => ![...figure.querySelectorAll('svg .line, svg .area, svg .dot')]
+    .some(drawn => drawn.getBBox().width + drawn.getBBox().height > 1)
+).map(figure => figure.querySelector('h3').textContent)"""
 CUT_WORDS = """[...document.querySelectorAll('svg text')].filter(text => {
   const svg = text.ownerSVGElement.viewBox.baseVal, box = text.getBBox();
   return box.x < -1 || box.x + box.width > svg.width + 1 }).map(text => text.textContent)"""
@@ -29,7 +31,10 @@ CUT_WORDS = """[...document.querySelectorAll('svg text')].filter(text => {
 
 def _series(**fields: Any) -> list[dict[str, Any]]:
     def row(n: int) -> dict[str, Any]:
-        return {"at_ms": BEGIN_MS + n * STEP_MS, **{name: value(n) if callable(value) else value for name, value in fields.items()}}
+        return {
+            "at_ms": BEGIN_MS + n * STEP_MS,
+            **{name: value(n) if callable(value) else value for name, value in fields.items()},
+        }
 
     return [row(n) for n in range(24)]
 
@@ -37,15 +42,18 @@ def _series(**fields: Any) -> list[dict[str, Any]]:
 def _shown() -> dict[str, Any]:
     tag = {"queue": "orders", "tag": "default", "place": 0}
     cluster = {
-        "dead_letters": 120, "at_rest": 100, "share": 0.6, "queues": ["orders-dead"], "source_queues": ["orders"], "reasons": ["exhausted"],
-        "body_kind": "json", "shape": "amount: number", "first_seen_at": FIRST, "last_seen_at": LAST, "example_address": "0a1b/0/7",
+        "dead_letters": 120, "at_rest": 100, "share": 0.6, "queues": ["orders-dead"], "source_queues": ["orders"],
+        "reasons": ["exhausted"],
+        "body_kind": "json", "shape": "amount: number", "first_seen_at": FIRST, "last_seen_at": LAST,
+        "example_address": "0a1b/0/7",
         "example": HOSTILE, "one_in": 1,
         "apart": [{"field": "currency", "what": f"= {HOSTILE}"[:40], "in_cluster": 1.0, "in_succeeded": 0.0}],
     }  # fmt: skip
     source = {"queue": "orders-dead", "source_queue": "orders", "source_tag": "default", "reason": "exhausted"}
     return {
         "begin_ms": BEGIN_MS, "end_ms": END_MS, "step_ms": STEP_MS,
-        "traffic": [row for m in ("sent", "leased", "acked") for row in _series(measure=m, messages=lambda n: 1000 + n * 50)],
+        "traffic": [row for m in ("sent", "leased", "acked") for row in _series(measure=m,
+                                                                                messages=lambda n: 1000 + n * 50)],
         "latency": [
             row for m in ("send_to_receive", "receive_to_ack")
             for row in _series(**tag, measure=m, p50_ms=4.5, p95_ms=30, p99_ms=lambda n: 50 if n == 5 else 2_000)
@@ -55,14 +63,16 @@ def _shown() -> dict[str, Any]:
         "slow_leases": [], "lag": [{**tag, "messages": 3, "open": 1, "lag": 2, "oldest_ms": 99_000}],
         "poison": [{**tag, "partition": 0, "offset": 7, "deliveries": 9, "last_how": "lapsed", "settled_how": None,
                     "last_received_at": LAST}],
-        "metering": [{"date": date(2026, 3, 1), "principal": HOSTILE, "role": "sender", "queueName": "orders", "requests": 1, "messages": 2,
+        "metering": [{"date": date(2026, 3, 1), "principal": HOSTILE, "role": "sender", "queueName": "orders",
+                      "requests": 1, "messages": 2,
                       "bytes": 3}],
         "daily": [],
         "dead_letter_minutes": _series(source_queue="orders", reason="exhausted", dead_letters=lambda n: n),
         "dead_letter_sources": [{**source, "dead_letters": 200, "at_rest": 180, "body_bytes": 9_999,
             "lived_ms_p50": 120_000, "first_seen_at": FIRST,
                             "last_seen_at": LAST}],
-        "dead_letter_ages": [{"queue": "orders-dead", "age": "1 h to 1 day", "age_order": 2, "dead_letters": 180, "oldest_ms": 7_200_000}],
+        "dead_letter_ages": [{"queue": "orders-dead", "age": "1 h to 1 day", "age_order": 2, "dead_letters": 180,
+                              "oldest_ms": 7_200_000}],
         "dead_letter_bursts": [{**source, "began_at": FIRST, "ended_at": LAST, "dead_letters": 90,
             "peak_per_minute": 40, "usual_per_minute": 1.5}],
         "dead_letter_shapes": [{**source, "body_kind": "text", "shape": HOSTILE, "dead_letters": 200, "at_rest": 180,
@@ -78,11 +88,15 @@ def _summary() -> dict[str, Any]:
         "from": "2026-03-01T00:00:00+00:00", "to": "2026-03-01T06:00:00+00:00", "made_at": "2026-03-02T00:00:00+00:00",
         "totals": [{"measure": "sent", "requests": 9, "messages": 37_800, "bytes": 37_800_000}],
         "queues": [{**tag, "tag": "", "measure": "sent", "requests": 9, "messages": 37_800, "bytes": 37_800_000}],
-        "latency": [{**tag, "measure": "send_to_receive", "count": 5, **times}], "open": [{**tag, "open": 161, "oldest_ms": 99_000}],
-        "redelivery": [{**tag, "messages": 5, "deliveries": 9, "redeliveries": 4, "redelivered": 2, "most_deliveries": 9, "acked": 4,
-                        "released": 2, "lapsed": 1, "killed": 1, "purged": 1, "expired": 0, "deleted": 0, "moved": 0, "open": 0,
+        "latency": [{**tag, "measure": "send_to_receive", "count": 5, **times}],
+        "open": [{**tag, "open": 161, "oldest_ms": 99_000}],
+        "redelivery": [{**tag, "messages": 5, "deliveries": 9, "redeliveries": 4, "redelivered": 2,
+                        "most_deliveries": 9, "acked": 4,
+                        "released": 2, "lapsed": 1, "killed": 1, "purged": 1, "expired": 0, "deleted": 0, "moved": 0,
+                        "open": 0,
                         "redelivery_share": 4 / 9}],
-        "unread": [{"topic": "lw.q.orders", "partition": 0, "reason": "unknown_schema", "schema_id": 77, "records": 2, "first_offset": 5,
+        "unread": [{"topic": "lw.q.orders", "partition": 0, "reason": "unknown_schema", "schema_id": 77, "records": 2,
+                    "first_offset": 5,
                     "last_offset": 6}],
     }  # fmt: skip
 
@@ -94,8 +108,12 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> str:
     return path.as_uri()
 
 
-@pytest.mark.parametrize(("width", "dark", "media"), [(1100, False, ""), (1100, True, ""), (390, False, ""), (720, True, "print")])
-def test_all_charts_are_drawn_and_nothing_is_asked_for(chromium: Page, address: str, width: int, dark: bool, media: str) -> None:
+@pytest.mark.parametrize(
+    ("width", "dark", "media"), [(1100, False, ""), (1100, True, ""), (390, False, ""), (720, True, "print")]
+)
+def test_all_charts_are_drawn_and_nothing_is_asked_for(
+    chromium: Page, address: str, width: int, dark: bool, media: str
+) -> None:
     chromium.requests.clear()
     chromium.open(address, width, dark, media)
 
@@ -105,12 +123,16 @@ def test_all_charts_are_drawn_and_nothing_is_asked_for(chromium: Page, address: 
     assert chromium.value("document.scripts.length + document.images.length") == 0
     assert (chromium.requests, chromium.complaints) == ([address], [])
     assert chromium.value("document.documentElement.scrollWidth") <= width
-    paper = {(False, ""): "rgb(255, 255, 255)", (True, ""): "rgb(20, 24, 29)", (True, "print"): "rgb(255, 255, 255)"}[dark, media]
+    paper = {(False, ""): "rgb(255, 255, 255)", (True, ""): "rgb(20, 24, 29)", (True, "print"): "rgb(255, 255, 255)"}[
+        dark, media
+    ]
     assert chromium.value("getComputedStyle(document.body).backgroundColor") == paper
     assert len(chromium.picture()) > 20_000
 
 
-def test_a_purged_delivery_has_a_column_and_requests_say_that_they_are_about_right(chromium: Page, address: str) -> None:
+def test_a_purged_delivery_has_a_column_and_requests_say_that_they_are_about_right(
+    chromium: Page, address: str
+) -> None:
     chromium.open(address)
     heads = "[...document.querySelectorAll('#%s th')].map(head => head.textContent)"
     assert {"Purged", "Expired", "Deleted", "Moved"} < set(chromium.value(heads % "redelivery"))
@@ -132,9 +154,27 @@ def test_it_prints_on_some_pages(chromium: Page, address: str) -> None:
 
 
 def test_numbers_are_written_as_people_read_them() -> None:
-    assert [count(1234567), count(None), short(1234), short(999), short(2.5e6)] == ["1,234,567", "\u2013", "1.23k", "999", "2.5M"]
+    assert [count(1234567), count(None), short(1234), short(999), short(2.5e6)] == [
+        "1,234,567",
+        "\u2013",
+        "1.23k",
+        "999",
+        "2.5M",
+    ]
     assert [duration(ms) for ms in (0, 840, 12_500, 204_000, 7_560_000, 112_320_000, None)] == [
         "0 ms", "840 ms", "12.5 s", "3.4 min", "2.1 h", "1.3 d", "\u2013",
     ]  # fmt: skip
-    assert [size(999), size(2048), size(5 << 30), share(0.1234), share(1)] == ["999 B", "2.0 KiB", "5.0 GiB", "12.3 %", "100 %"]
-    assert [nice(most) for most in (0, 1, 7, 60, 199)] == [[0, 1], [0, 1], [0, 2, 4, 6, 8], [0, 20, 40, 60], [0, 50, 100, 150, 200]]
+    assert [size(999), size(2048), size(5 << 30), share(0.1234), share(1)] == [
+        "999 B",
+        "2.0 KiB",
+        "5.0 GiB",
+        "12.3 %",
+        "100 %",
+    ]
+    assert [nice(most) for most in (0, 1, 7, 60, 199)] == [
+        [0, 1],
+        [0, 1],
+        [0, 2, 4, 6, 8],
+        [0, 20, 40, 60],
+        [0, 50, 100, 150, 200],
+    ]

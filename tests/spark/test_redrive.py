@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from facade.cli.cli import main
+from facade.programs.cli.cli import main
 from spark.dead_letters.selection import selected_of
 from spark.frames.columns import DEAD_LETTERS
 from tests.conftest import StartUp
@@ -34,7 +34,10 @@ def test_dead_letters_that_are_settled_or_have_no_address_are_not_chosen(spark_s
     )
 
     assert rows_of(selected_of(dead_letters, "reason = 'killed'", None), "address") == [("i/0/1",), ("j/0/1",)]
-    assert rows_of(selected_of(dead_letters, "reason = 'killed' OR reason IS NULL", "b"), "address") == [("j/0/1",), ("j/0/2",)]
+    assert rows_of(selected_of(dead_letters, "reason = 'killed' OR reason IS NULL", "b"), "address") == [
+        ("j/0/1",),
+        ("j/0/2",),
+    ]
 
 
 def test_redrive_says_in_one_line_that_no_stack_runs(capsys: pytest.CaptureFixture[str]) -> None:

@@ -24,7 +24,11 @@ def test_spark_reads_no_aborted_record_and_no_open_one(spark_session: SparkSessi
     assert plain.flush(20) == 0
     writer = Producer({"bootstrap.servers": stack.bootstrap, "transactional.id": prefix})
     writer.init_transactions(20)
-    for value, end in ((b"aborted", writer.abort_transaction), (b"committed", writer.commit_transaction), (b"open", None)):
+    for value, end in (
+        (b"aborted", writer.abort_transaction),
+        (b"committed", writer.commit_transaction),
+        (b"open", None),
+    ):
         writer.begin_transaction()
         writer.produce(topic, value, partition=0)
         assert writer.flush(20) == 0
@@ -33,9 +37,18 @@ def test_spark_reads_no_aborted_record_and_no_open_one(spark_session: SparkSessi
     log = Log(stack.bootstrap, prefix)
     rows = read(spark_session, log, all_queues(log), ALL).select("value").collect()
     assert sorted(bytes(row.value) for row in rows) == [b"committed", b"plain"]
-    query = stream(spark_session, log, all_queues(log)).writeStream.format("memory").queryName(prefix).trigger(availableNow=True).start()
+    query = (
+        stream(spark_session, log, all_queues(log))
+        .writeStream.format("memory")
+        .queryName(prefix)
+        .trigger(availableNow=True)
+        .start()
+    )
     assert query.awaitTermination(60)
-    assert sorted(bytes(row.value) for row in spark_session.sql(f"SELECT value FROM {prefix}").collect()) == [b"committed", b"plain"]
+    assert sorted(bytes(row.value) for row in spark_session.sql(f"SELECT value FROM {prefix}").collect()) == [
+        b"committed",
+        b"plain",
+    ]
     writer.commit_transaction(20)
     rows = read(spark_session, log, all_queues(log), ALL).select("value").collect()
     assert sorted(bytes(row.value) for row in rows) == [b"committed", b"open", b"plain"]

@@ -18,7 +18,12 @@ pytestmark = pytest.mark.skipif(shutil.which("go") is None, reason="the load gen
 
 def test_the_book_of_the_generator_finds_what_is_lost_doubled_and_out_of_order() -> None:
     done = subprocess.run(
-        ["go", "test", "."], cwd=ROOT / "benchmarks" / "loadgen", capture_output=True, text=True, timeout=300, check=False
+        ["go", "test", "."],
+        cwd=ROOT / "benchmarks" / "loadgen",
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from facade.stack.processes import child as child_module
-from facade.stack.processes.child import Backoff, Child, Program
-from facade.stack.processes.errors import StackError
+from facade.programs.stack.processes import child as child_module
+from facade.programs.stack.processes.child import Backoff, Child, Program
+from facade.programs.stack.processes.errors import StackError
 
 SLEEP = "import time; time.sleep(60)"
 DEAF = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); open('{}', 'w').close(); time.sleep(60)"
@@ -68,7 +68,10 @@ async def test_a_child_that_dies_is_started_again_and_says_so(tmp_path: Path) ->
 async def test_the_output_of_a_child_that_runs_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(child_module, "LARGEST_OUTPUT_BYTES", 20_000)
     monkeypatch.setattr(child_module, "BOUND_EVERY_S", 0.02)
-    code = "import itertools, time\nfor n in itertools.count():\n    print(f'line {n} ' + 'x' * 990, flush=True); time.sleep(0.001)"
+    code = (
+        "import itertools, time\nfor n in itertools.count():\n    print(f'line {n} ' + 'x' * 990, "
+        "flush=True); time.sleep(0.001)"
+    )
     child = make(code, Recorder(), tmp_path)
     await child.start()
     now, aside = tmp_path / "part.log", tmp_path / "part.log.1"
@@ -85,7 +88,9 @@ async def test_the_output_of_a_child_that_runs_is_bounded(tmp_path: Path, monkey
 
 
 async def test_a_child_that_ends_before_it_is_ready_is_an_error_with_its_last_words(tmp_path: Path) -> None:
-    child = make("print('first'); print('no disk'); raise SystemExit(7)", Recorder(), tmp_path, ready_file=tmp_path / "never")
+    child = make(
+        "print('first'); print('no disk'); raise SystemExit(7)", Recorder(), tmp_path, ready_file=tmp_path / "never"
+    )
 
     with pytest.raises(StackError, match=r"part ended at once with status 7; its last words: 'no disk'"):
         await child.start()
@@ -125,7 +130,9 @@ STALL_S = 3.0
 # Ready when it has used a second of CPU, however long that takes: other processes have it, too.
 BUSY = "import time\nwhile time.process_time() < 1.0: pass\nopen({!r}, 'w').close()\ntime.sleep(60)"
 # As above by what it writes, and nearly without the CPU.
-WRITING = "import time\nfor n in range(20): print(n, flush=True); time.sleep(0.3)\nopen({!r}, 'w').close()\ntime.sleep(60)"
+WRITING = (
+    "import time\nfor n in range(20): print(n, flush=True); time.sleep(0.3)\nopen({!r}, 'w').close()\ntime.sleep(60)"
+)
 
 
 @pytest.mark.parametrize("code", [BUSY, WRITING], ids=["by its CPU", "by its output"])

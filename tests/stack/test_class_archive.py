@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from facade.stack import broker, class_archive
-from facade.stack.processes.errors import StackError
+from facade.programs.stack import broker, class_archive
+from facade.programs.stack.processes.errors import StackError
 from tests.services import running_services
 
 
@@ -15,7 +15,9 @@ def maps(pid: int) -> str:
     return Path(f"/proc/{pid}/maps").read_text()
 
 
-def test_the_broker_uses_the_archive_that_set_up_made(programs: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_broker_uses_the_archive_that_set_up_made(
+    programs: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     made = tmp_path / "classes.jsa"
     monkeypatch.setattr(broker, "class_archive", lambda _java: made)
     said: list[str] = []
@@ -28,7 +30,9 @@ def test_the_broker_uses_the_archive_that_set_up_made(programs: None, tmp_path: 
         assert "jsa" not in (tmp_path / "data" / "logs" / "kafka.out").read_text()
 
 
-def test_kafka_starts_with_an_archive_that_is_broken(programs: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kafka_starts_with_an_archive_that_is_broken(
+    programs: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     broken = tmp_path / "broken.jsa"
     broken.write_bytes(b"no archive" * 1000)
     monkeypatch.setattr(broker, "class_archive", lambda _java: broken)
@@ -36,7 +40,9 @@ def test_kafka_starts_with_an_archive_that_is_broken(programs: None, tmp_path: P
         assert str(broken) not in maps(services.kafka_pid)
 
 
-def test_an_archive_that_can_not_be_made_is_said_and_harms_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_archive_that_can_not_be_made_is_said_and_harms_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refuse(*_: object) -> None:
         raise StackError("no room")
 

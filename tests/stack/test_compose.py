@@ -17,9 +17,9 @@ import yaml
 from engine.settings import PREFIX, file_variable_of, variable_of
 from facade.config import Settings
 from facade.http.sockets import library
-from facade.stack.processes.jars import pinned_version
-from facade.stack.processes.settings import BROKER_PROPERTIES, REDIS_OPTIONS, replication
-from facade.stack.safety import refuse_unsafe
+from facade.programs.stack.processes.jars import pinned_version
+from facade.programs.stack.processes.settings import BROKER_PROPERTIES, REDIS_OPTIONS, replication
+from facade.programs.stack.safety import refuse_unsafe
 
 ROOT = Path(__file__).resolve().parents[2]
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
@@ -58,7 +58,9 @@ def test_the_three_brokers_are_one_quorum_with_their_own_numbers() -> None:
     brokers = [SERVICES[name]["environment"] for name in THREE]
 
     assert [broker["KAFKA_NODE_ID"] for broker in brokers] == ["1", "2", "3"]
-    assert {broker["KAFKA_CONTROLLER_QUORUM_VOTERS"] for broker in brokers} == {"1@kafka-1:9093,2@kafka-2:9093,3@kafka-3:9093"}
+    assert {broker["KAFKA_CONTROLLER_QUORUM_VOTERS"] for broker in brokers} == {
+        "1@kafka-1:9093,2@kafka-2:9093,3@kafka-3:9093"
+    }
     assert len({broker["CLUSTER_ID"] for broker in brokers}) == 1
 
 
@@ -96,7 +98,10 @@ def test_no_secret_is_in_an_environment() -> None:
     given = {name for service in SERVICES.values() for name in service.get("environment", {})}
 
     assert not secrets & given
-    assert {name.removesuffix("_FILE") for name in given if name.endswith("_FILE")} == {"LEASEWAY_SECRET", "LEASEWAY_ADMIN_KEY_SECRET"}
+    assert {name.removesuffix("_FILE") for name in given if name.endswith("_FILE")} == {
+        "LEASEWAY_SECRET",
+        "LEASEWAY_ADMIN_KEY_SECRET",
+    }
 
 
 @pytest.mark.parametrize("service", ["redis", "redis-three"])
@@ -104,7 +109,9 @@ def test_a_composed_redis_is_told_what_the_embedded_one_is(service: str) -> None
     program, *words = SERVICES[service]["command"]
 
     assert program == "redis-server"
-    assert dict(zip(words[::2], words[1::2], strict=True)) == {f"--{name}": value for name, value in REDIS_OPTIONS.items()}
+    assert dict(zip(words[::2], words[1::2], strict=True)) == {
+        f"--{name}": value for name, value in REDIS_OPTIONS.items()
+    }
 
 
 @pytest.mark.parametrize("service", ["facade", "facade-three", "spark"])
@@ -152,7 +159,9 @@ def test_the_readme_starts_the_service_over_three_brokers_and_says_where_it_is()
     text = (ROOT / "README.md").read_text()
     (command,) = re.findall(r"docker compose --profile three-brokers up *(\S*)`", text)
 
-    assert command == "facade-three", "without a service's name, the stack of one broker starts too, and has the port that people try"
+    assert command == "facade-three", (
+        "without a service's name, the stack of one broker starts too, and has the port that people try"
+    )
     assert set(SERVICES[command]["depends_on"]) == {*THREE, "redis-three"}
     port = SERVICES[command]["ports"][0].split(":")[1]
     assert f"http://127.0.0.1:{port}" in text
@@ -168,7 +177,7 @@ def test_the_docs_name_the_connectors_that_are_pinned() -> None:
 def test_the_image_builds_from_files_that_are_there() -> None:
     lines = [line for line in (ROOT / "Dockerfile").read_text().splitlines() if line.startswith("COPY")]
     copied = [line.split()[1:-1] for line in lines if "--from=" not in line]
-    packages = {"schemas", "state", "engine", "facade", "spark"}
+    packages = {"schemas", "runtime", "state", "engine", "facade", "spark"}
 
     assert packages <= {name for names in copied for name in names}
     assert [name for names in copied for name in names if not (ROOT / name).exists()] == []
@@ -179,7 +188,10 @@ def test_the_image_builds_from_files_that_are_there() -> None:
 
 def _docker_works() -> bool:
     docker = shutil.which("docker")
-    return bool(docker) and subprocess.run([str(docker), "info"], capture_output=True, timeout=20, check=False).returncode == 0
+    return (
+        bool(docker)
+        and subprocess.run([str(docker), "info"], capture_output=True, timeout=20, check=False).returncode == 0
+    )
 
 
 @pytest.mark.docker

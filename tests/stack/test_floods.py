@@ -10,8 +10,8 @@ from benchmarks.floods import FLOODS, measure, prepare
 from tests.conftest import StartUp
 from tests.services import Up
 
-# The bar is 2x on a quiet machine (docs/lab/floods.md has what was seen); this one may be full, and
-# two cores are shared with those who flood.
+# The bar is 2x on a quiet machine (docs/lab/harness.md has what was seen); this one may be full,
+# and two cores are shared with those who flood.
 TIMES, AT_LEAST_MS = 4, 500
 MIB = 150
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from facade.stack.data.folder import DataFolder
-from facade.stack.processes.errors import StackError
+from facade.programs.stack.data.folder import DataFolder
+from facade.programs.stack.processes.errors import StackError
 
 
 def test_a_folder_keeps_its_identity_and_secrets_when_opened_again(tmp_path: Path) -> None:
@@ -37,9 +37,8 @@ def test_a_folder_forgets_the_run_file_of_a_killed_supervisor(tmp_path: Path) ->
     [
         ("{", "is broken: stack.json can't be read (JSONDecodeError"),
         ("[]", "is broken: stack.json can't be read (TypeError"),
-        ('{"format": 1}', "is broken: stack.json can't be read (KeyError"),
         ('{"format": 2}', "is broken: stack.json can't be read (TypeError"),
-        ('{"format": 99}', "has format 99; this version of Leaseway reads formats 1 and 2"),
+        ('{"format": 99}', "has format 99; this version of Leaseway reads format 2"),
     ],
 )
 def test_a_broken_folder_is_refused_by_what_is_wrong(tmp_path: Path, text: str, line: str) -> None:

@@ -32,7 +32,8 @@ SCRIPT = """(() => {
     window.wanted++;
     navigator.sendBeacon(at + path, "{}"); done();
     const frame = document.createElement("iframe"); frame.name = "f" + window.wanted; document.body.append(frame);
-    const form = document.createElement("form"); form.method = "post"; form.action = at + path; form.target = frame.name;
+    const form = document.createElement("form"); form.method = "post";
+    form.action = at + path; form.target = frame.name;
     document.body.append(form); window.wanted++; frame.onload = done; form.submit();
   }
   for (const action of ["PurgeQueue", "ReceiveMessage", "DeleteQueue"]) {
@@ -87,7 +88,11 @@ def up(leaseway_up: StartUp, request: pytest.FixtureRequest) -> Up:
 
 def refusals(up: Up) -> int:
     lines = httpx.get(f"{up.endpoint}/metrics", timeout=30).text.splitlines()
-    return sum(int(float(line.split()[-1])) for line in lines if line.startswith("leaseway_requests_total") and 'status="403"' in line)
+    return sum(
+        int(float(line.split()[-1]))
+        for line in lines
+        if line.startswith("leaseway_requests_total") and 'status="403"' in line
+    )
 
 
 @pytest.mark.long
@@ -101,7 +106,8 @@ def test_a_page_of_another_origin_changes_nothing(up: Up, elsewhere: int, tab: P
         prepared = {"producer_group": "g", "messages": [{"body": "t"}]}
         half = client.post("/v1/queues/pages/transactions", json=prepared).raise_for_status().json()["id"]
         paths = [
-            "/v1/queues/pages/receive", "/v1/queues/pages/purge", "/v1/queues/pages-dlq/redrive", f"/v1/transactions/{half}/rollback",
+            "/v1/queues/pages/receive", "/v1/queues/pages/purge", "/v1/queues/pages-dlq/redrive",
+            f"/v1/transactions/{half}/rollback",
             f"/v1/transactions/{half}/commit", "/v1/producer-groups/g/checks", "/v1/queues", "/queues/pages/messages",
         ]  # fmt: skip
         # Two names: the same site and another port, and another site.

@@ -48,7 +48,9 @@ def up(leaseway_up_module: StartUp) -> Up:
 
 def call(up: Up, path: str, body: Any = None, headers: dict[str, str] | None = None) -> tuple[int, Any]:
     data = None if body is None else json.dumps(body).encode()
-    request = urllib.request.Request(up.endpoint + path, data, {"content-type": "application/json", **(headers or AUTH)})
+    request = urllib.request.Request(
+        up.endpoint + path, data, {"content-type": "application/json", **(headers or AUTH)}
+    )
     try:
         with urllib.request.urlopen(request, timeout=20) as answer:
             return answer.status, json.load(answer)
@@ -182,7 +184,15 @@ def test_a_tool_without_a_password_neither_reads_nor_writes_what_confers_power(u
 
 def test_analytics_without_a_password_say_what_they_may_not_read(up: Up) -> None:
     """To Spark's source it is as if the topic was not there: every answer would be empty."""
-    command = [sys.executable, "-m", "facade", "sql", "--bootstrap", up.run["kafka"]["bootstrap"], "SELECT * FROM audit"]
+    command = [
+        sys.executable,
+        "-m",
+        "facade",
+        "sql",
+        "--bootstrap",
+        up.run["kafka"]["bootstrap"],
+        "SELECT * FROM audit",
+    ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 2
     assert "do not let us read lw.control" in done.stderr

@@ -18,8 +18,8 @@ import pytest
 from engine.engine import Engine
 from engine.errors import LogUnavailable
 from engine.settings import Settings
-from engine.shapes import QueueSettings
-from facade.stack.processes.ports import free_port
+from facade.programs.stack.processes.ports import free_port
+from schemas.records.settings import QueueSettings
 from tests.certificates import Certificates
 from tests.integration.drive import BY, ack, receive, send
 from tests.own_kafka import own_services
@@ -94,7 +94,10 @@ async def places(
 ) -> AsyncIterator[Places]:
     """A Kafka and a Redis of the module's own."""
     flag = f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={issuer.keys_url}"
-    async with own_services(tmp_path_factory.mktemp("kafka"), PROTOCOLS, listeners(authority, issuer), [flag]) as (url, ports):
+    async with own_services(tmp_path_factory.mktemp("kafka"), PROTOCOLS, listeners(authority, issuer), [flag]) as (
+        url,
+        ports,
+    ):
         yield Places(url, *(f"127.0.0.1:{ports[name]}" for name in PROTOCOLS))
 
 
@@ -103,7 +106,11 @@ def token_login(authority: Certificates, **options: str) -> str:
     `authority`.
     """
     named = {"ssl.truststore.type": "PEM", "ssl.truststore.location": str(authority.ca), **options}
-    return f"{LOGINS}.oauthbearer.OAuthBearerLoginModule required " + " ".join(f'{name}="{value}"' for name, value in named.items()) + ";"
+    return (
+        f"{LOGINS}.oauthbearer.OAuthBearerLoginModule required "
+        + " ".join(f'{name}="{value}"' for name, value in named.items())
+        + ";"
+    )
 
 
 Start = Callable[[str, dict[str, str]], Awaitable[Engine]]
@@ -135,7 +142,7 @@ async def start(places: Places, tmp_path: Path) -> AsyncIterator[Start]:
 
 async def use(engine: Engine) -> None:
     """One message there and back."""
-    await engine.create_queue(BY, "q", QueueSettings(partitions=1))
+    await engine.queues.create_queue(BY, "q", QueueSettings(partitions=1))
     await send(engine, "q", "by the way in that is tried")
     got = await receive(engine, "q", wait_ms=5_000)
     assert [delivery.message.body for delivery in got] == [b"by the way in that is tried"]
@@ -161,15 +168,23 @@ async def test_a_certificate_in_a_pem_file_opens(start: Start, places: Places, a
 
 
 async def test_a_key_behind_a_password_opens(start: Start, places: Places, authority: Certificates) -> None:
-    await use(await start(places.tls, tls(authority) | shown("PEM", authority.locked("locked", PASSWORD), key=PASSWORD)))
+    await use(
+        await start(places.tls, tls(authority) | shown("PEM", authority.locked("locked", PASSWORD), key=PASSWORD))
+    )
 
 
 async def test_a_pkcs12_key_store_opens(start: Start, places: Places, authority: Certificates) -> None:
-    await use(await start(places.tls, tls(authority) | shown("PKCS12", authority.packed("packed", PASSWORD), keystore=PASSWORD)))
+    await use(
+        await start(
+            places.tls, tls(authority) | shown("PKCS12", authority.packed("packed", PASSWORD), keystore=PASSWORD)
+        )
+    )
 
 
 @pytest.mark.parametrize("end", [" ", "\\n", " \\\n"])
-async def test_a_certificate_within_the_properties_opens(start: Start, places: Places, authority: Certificates, end: str) -> None:
+async def test_a_certificate_within_the_properties_opens(
+    start: Start, places: Places, authority: Certificates, end: str
+) -> None:
     certificate, key = authority.client.read_text().split("-----BEGIN PRIVATE")
     properties = {
         "security.protocol": "SSL",
@@ -187,7 +202,9 @@ def bearer(issuer: Issuer, authority: Certificates, client: str = "leaseway", se
         "security.protocol": "SASL_PLAINTEXT",
         "sasl.mechanism": "OAUTHBEARER",
         "sasl.oauthbearer.token.endpoint.url": issuer.token_url,
-        "sasl.jaas.config": token_login(authority, clientId=client, clientSecret=secret or CLIENTS[client][0], scope=SCOPE),
+        "sasl.jaas.config": token_login(
+            authority, clientId=client, clientSecret=secret or CLIENTS[client][0], scope=SCOPE
+        ),
     }
 
 
@@ -223,7 +240,10 @@ async def test_who_is_not_let_in_says_why(
         "alert bad certificate": (places.tls, tls(authority)),
         "alert certificate unknown": (places.tls, tls(authority) | shown("PEM", stranger.client)),
         # Two lines of librdkafka say it, and which one is the last depends on its threads.
-        "broker certificate could not be verified|certificate verify failed": (places.tls, tls(stranger) | shown("PEM", authority.client)),
+        "broker certificate could not be verified|certificate verify failed": (
+            places.tls,
+            tls(stranger) | shown("PEM", authority.client),
+        ),
         "no client has this secret": (places.token, bearer(issuer, authority, secret="another")),
         "SASL authentication error: Authentication failed": (places.password, knowing(authority, "another")),
         "invalid_token": (places.token, bearer(issuer, authority, client="mail")),
@@ -236,7 +256,9 @@ async def test_who_is_not_let_in_says_why(
         assert isinstance(refused, LogUnavailable) and re.search(why, str(refused)), f"{why}: {refused!r}"
 
 
-async def test_what_the_client_does_not_take_stops_the_start_with_its_name(start: Start, places: Places, authority: Certificates) -> None:
+async def test_what_the_client_does_not_take_stops_the_start_with_its_name(
+    start: Start, places: Places, authority: Certificates
+) -> None:
     packed = authority.packed("other", PASSWORD)
     for store, why in (
         (shown("PKCS12", packed, keystore="another"), "ssl.keystore.location PKCS#12 file"),

@@ -19,7 +19,7 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 
 from engine.log.client.plane_options import plane_options
 from engine.log.kafka_errors import TIMED_OUT
-from facade.stack.processes.child import Child
+from facade.programs.stack.processes.child import Child
 from tests.own_kafka import three_kafkas
 from tests.plane_kafka import Entry, PlaneKafka, kept, plane_kafka
 from tests.services import Services, loop_in_thread, running_services
@@ -40,11 +40,17 @@ def made(bootstrap: str, partitions: int, copies: int = 1) -> str:
     admin = AdminClient({"bootstrap.servers": bootstrap})  # kept in a name, or its answer never comes
     eventually(lambda: len(admin.list_topics(timeout=30).brokers) >= copies)
     admin.create_topics([NewTopic(name, partitions, copies)])[name].result(30)
-    eventually(lambda: all(len(one.isrs) == copies for one in admin.list_topics(name, timeout=30).topics[name].partitions.values()))
+    eventually(
+        lambda: all(
+            len(one.isrs) == copies for one in admin.list_topics(name, timeout=30).topics[name].partitions.values()
+        )
+    )
     return name
 
 
-def eventually(true: Callable[[], bool], meanwhile: Callable[[], object] = lambda: time.sleep(0.1), within_s: float = 120) -> None:
+def eventually(
+    true: Callable[[], bool], meanwhile: Callable[[], object] = lambda: time.sleep(0.1), within_s: float = 120
+) -> None:
     """Waits until something is true. A broker that starts may not answer."""
     end = time.monotonic() + within_s
     while time.monotonic() < end:
@@ -67,7 +73,9 @@ class Sent:
         begun = []
         for _ in range(count):
             number = len(self.tokens)
-            begun.append(self._plane.append(self._topic, number % self._partitions, [Entry(str(number).encode())], within_ms))
+            begun.append(
+                self._plane.append(self._topic, number % self._partitions, [Entry(str(number).encode())], within_ms)
+            )
             self.tokens.append(begun[-1])
         return begun
 
@@ -99,7 +107,9 @@ class Sent:
         for number, token in enumerate(self.tokens):
             outcome, places = self._plane.outcomes[token], found[number]
             if outcome.kind == "stored":
-                assert places == [(number % self._partitions, outcome.number)], f"{number}: {outcome}, found at {places}"
+                assert places == [(number % self._partitions, outcome.number)], (
+                    f"{number}: {outcome}, found at {places}"
+                )
             else:
                 assert len(places) <= (outcome.kind == "unknown"), f"{number}: {outcome}, found at {places}"
         return self.kinds()

@@ -40,7 +40,9 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
 
 
 @pytest.fixture(scope="module")
-def ports(programs: None, tmp_path_factory: pytest.TempPathFactory, authority: Certificates) -> Iterator[dict[str, int]]:
+def ports(
+    programs: None, tmp_path_factory: pytest.TempPathFactory, authority: Certificates
+) -> Iterator[dict[str, int]]:
     """Those of a broker of the module's own, by the names of PROTOCOLS, and PLAIN."""
     plain = f'{LOGINS}.plain.PlainLoginModule required user_leaseway="{PASSWORD}";'
     written = {
@@ -62,7 +64,9 @@ def ports(programs: None, tmp_path_factory: pytest.TempPathFactory, authority: C
         try:
             admin = AdminClient({"bootstrap.servers": f"127.0.0.1:{ports['PLAIN']}"})
             for mechanism in (ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512):
-                change = UserScramCredentialUpsertion("le=a,se", ScramCredentialInfo(mechanism, 4_096), PASSWORD.encode())
+                change = UserScramCredentialUpsertion(
+                    "le=a,se", ScramCredentialInfo(mechanism, 4_096), PASSWORD.encode()
+                )
                 for future in admin.alter_user_scram_credentials([change]).values():
                     future.result(30)
             yield ports
@@ -70,7 +74,9 @@ def ports(programs: None, tmp_path_factory: pytest.TempPathFactory, authority: C
             run(running.__aexit__(None, None, None))
 
 
-def options(ports: dict[str, int], listener: str, properties: dict[str, str], host: str = "127.0.0.1") -> dict[str, str]:
+def options(
+    ports: dict[str, int], listener: str, properties: dict[str, str], host: str = "127.0.0.1"
+) -> dict[str, str]:
     return plane_options(f"{host}:{ports[listener]}", "plane", 10_000, for_librdkafka(properties))
 
 
@@ -131,7 +137,9 @@ def test_a_login_that_ends_is_renewed_before_and_no_append_meets_it(ports: dict[
     topic, place = f"plane-{secrets.token_hex(4)}", f"127.0.0.1:{ports['PLAIN']}"
     admin = AdminClient({"bootstrap.servers": place})
     admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(30)
-    with plane_kafka(options(ports, "SCRAM", login("SASL_PLAINTEXT", "SCRAM-SHA-512", "scram.ScramLoginModule", "le=a,se"))) as plane:
+    with plane_kafka(
+        options(ports, "SCRAM", login("SASL_PLAINTEXT", "SCRAM-SHA-512", "scram.ScramLoginModule", "le=a,se"))
+    ) as plane:
         for _ in range(3 * REAUTH_MS // 50):
             plane.append(topic, 0, [Entry(b"x")])
             for _ in range(5):
@@ -145,10 +153,18 @@ def test_who_is_not_let_in_says_why(ports: dict[str, int], authority: Certificat
     stranger = Certificates(tmp_path)
     plain = login("SASL_SSL", "PLAIN", "plain.PlainLoginModule", "leaseway", "another")
     for given, codes, why in (
-        (options(ports, "TLS", tls(stranger) | shown("PEM", authority.client)), {TLS}, "invalid peer certificate: BadSignature"),
+        (
+            options(ports, "TLS", tls(stranger) | shown("PEM", authority.client)),
+            {TLS},
+            "invalid peer certificate: BadSignature",
+        ),
         (options(ports, "TLS", tls(authority)), {TLS, TRANSPORT}, ""),
         (options(ports, "TLS", tls(authority) | shown("PEM", stranger.client)), {TLS, TRANSPORT}, ""),
-        (options(ports, "PASSWORD", tls(authority) | plain), {AUTHENTICATION}, "SASL authentication error: Authentication failed"),
+        (
+            options(ports, "PASSWORD", tls(authority) | plain),
+            {AUTHENTICATION},
+            "SASL authentication error: Authentication failed",
+        ),
         (
             options(ports, "SCRAM", login("SASL_PLAINTEXT", "PLAIN", "plain.PlainLoginModule", "x")),
             {AUTHENTICATION},
@@ -160,11 +176,15 @@ def test_who_is_not_let_in_says_why(ports: dict[str, int], authority: Certificat
         assert code in codes and why in text, (code, text)
 
 
-def test_the_name_of_the_host_is_in_the_certificate_unless_nobody_is_to_look(ports: dict[str, int], authority: Certificates) -> None:
+def test_the_name_of_the_host_is_in_the_certificate_unless_nobody_is_to_look(
+    ports: dict[str, int], authority: Certificates
+) -> None:
     known = tls(authority) | shown("PEM", authority.client)
     code, text = refuses(options(ports, "TLS", known, host="localhost"))
     assert code == TLS and "not valid for name" in text
-    with plane_kafka(options(ports, "TLS", known | {"ssl.endpoint.identification.algorithm": ""}, host="localhost")) as plane:
+    with plane_kafka(
+        options(ports, "TLS", known | {"ssl.endpoint.identification.algorithm": ""}, host="localhost")
+    ) as plane:
         plane.reach()
         plane.until(lambda: plane.is_reached)
 

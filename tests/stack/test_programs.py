@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from facade.cli import config
 from facade.config import Settings
 from facade.http.sockets import library
-from facade.stack.data.leftovers import MARK, leftovers
-from facade.stack.processes.errors import StackError
-from facade.stack.processes.ports import LOWEST, free_port, is_free, reserve, reuse_port_socket
-from facade.stack.processes.programs import broker_class_path, find_java, find_redis_server, known_holes
-from facade.stack.safety import choice_of, is_loopback, refuse_unsafe
-from facade.stack.welcome import endpoint_of, welcome
-from facade.stack.workers import programs, read_settings, written
+from facade.programs.cli import config
+from facade.programs.stack.data.leftovers import MARK, leftovers
+from facade.programs.stack.processes.errors import StackError
+from facade.programs.stack.processes.ports import LOWEST, free_port, is_free, reserve, reuse_port_socket
+from facade.programs.stack.processes.programs import broker_class_path, find_java, find_redis_server, known_holes
+from facade.programs.stack.safety import choice_of, is_loopback, refuse_unsafe
+from facade.programs.stack.welcome import endpoint_of, welcome
+from facade.programs.stack.workers import programs, read_settings, written
 
 GOOD = "u8Xw-3kFq9_ZtR2mPb7L"
 
@@ -54,7 +54,9 @@ def test_redis_of_the_path_wins_when_new_enough(tmp_path: Path, monkeypatch: pyt
 
 
 @pytest.mark.parametrize("version", ["5.0.1", "6.2.14", "6.2.19", "7.0.15", "7.2.10", "8.1.9"])
-def test_an_old_redis_of_the_path_gives_way_to_the_packaged_one(version: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_old_redis_of_the_path_gives_way_to_the_packaged_one(
+    version: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     old = fake(tmp_path, "redis-server", f"Redis server v={version} sha=0")
     monkeypatch.setenv("PATH", str(tmp_path))
 
@@ -88,7 +90,9 @@ def test_a_server_with_holes_is_used_with_a_warning_when_there_is_no_other(
     assert (warning is not None) == holes
     if warning is not None:
         version = answer.split("v=")[1].split(maxsplit=1)[0]
-        assert warning.startswith(f"{server} is version {version}, in which scripts can take the server over (CVE-2025-49844")
+        assert warning.startswith(
+            f"{server} is version {version}, in which scripts can take the server over (CVE-2025-49844"
+        )
 
 
 def test_missing_jars_name_the_folder_and_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -132,15 +136,27 @@ def test_loopback_is_what_only_this_machine_reaches(host: str, answer: bool) -> 
         ({"host": "0.0.0.0"}, "auth is open and the address 0.0.0.0 is not loopback"),
         ({"auth": "required"}, "LEASEWAY_ADMIN_KEY_SECRET is empty"),
         ({"auth": "required", "admin_key_secret": GOOD}, "LEASEWAY_SECRET is one that everybody knows"),
-        ({"auth": "required", "admin_key_secret": GOOD, "secret": ""}, "LEASEWAY_SECRET has 0 characters, 16 are the least"),
-        ({"auth": "required", "admin_key_secret": GOOD, "secret": "change-me"}, "LEASEWAY_SECRET is one that everybody knows"),
+        (
+            {"auth": "required", "admin_key_secret": GOOD, "secret": ""},
+            "LEASEWAY_SECRET has 0 characters, 16 are the least",
+        ),
+        (
+            {"auth": "required", "admin_key_secret": GOOD, "secret": "change-me"},
+            "LEASEWAY_SECRET is one that everybody knows",
+        ),
         ({"auth": "required", "admin_key_secret": "a", "secret": GOOD}, "LEASEWAY_ADMIN_KEY_SECRET has 1 characters"),
-        ({"auth": "required", "admin_key_secret": "a" * 40, "secret": GOOD}, "ADMIN_KEY_SECRET has 1 different characters, 8 are"),
+        (
+            {"auth": "required", "admin_key_secret": "a" * 40, "secret": GOOD},
+            "ADMIN_KEY_SECRET has 1 different characters, 8 are",
+        ),
         (
             {"auth": "required", "admin_key_secret": GOOD, "secret": GOOD, "secret_old": "leaseway-insecure-default"},
             "LEASEWAY_SECRET_OLD is one that everybody knows",
         ),
-        ({"auth": "required", "admin_key_secret": GOOD, "secret": GOOD, "admin_key_secret_old": "short"}, "ADMIN_KEY_SECRET_OLD has 5"),
+        (
+            {"auth": "required", "admin_key_secret": GOOD, "secret": GOOD, "admin_key_secret_old": "short"},
+            "ADMIN_KEY_SECRET_OLD has 5",
+        ),
     ],
 )
 def test_unsafe_settings_are_refused(given: dict[str, str], line: str) -> None:

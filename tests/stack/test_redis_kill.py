@@ -18,7 +18,7 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from facade.stack import redis_server
+from facade.programs.stack import redis_server
 
 KILLS = 12
 # Redis syncs once a second, if it does; it is killed amid that.

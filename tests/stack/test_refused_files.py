@@ -18,11 +18,11 @@ from pathlib import Path
 import pytest
 
 from facade.config import Settings
-from facade.stack import workers
-from facade.stack.data.leftovers import leftovers
-from facade.stack.processes.child import Child, Program
-from facade.stack.processes.errors import StackError
-from facade.stack.processes.ports import free_port
+from facade.programs.stack import workers
+from facade.programs.stack.data.leftovers import leftovers
+from facade.programs.stack.processes.child import Child, Program
+from facade.programs.stack.processes.errors import StackError
+from facade.programs.stack.processes.ports import free_port
 from tests.conftest import StartUp
 from tests.stack.test_up import TINY, wait_until
 
@@ -116,7 +116,16 @@ async def test_a_look_that_the_system_refuses_ends_no_watch() -> None:
             raise OSError(errno.EIO, "Input/output error")
         return None
 
-    program = Program("part", (sys.executable, "-c", SLEEP), dict(os.environ), None, always, start_s=10, stop_s=10, hindrance=hindrance)
+    program = Program(
+        "part",
+        (sys.executable, "-c", SLEEP),
+        dict(os.environ),
+        None,
+        always,
+        start_s=10,
+        stop_s=10,
+        hindrance=hindrance,
+    )
     child = Child(program, lambda: None, said.append)
     await child.start()
     await killed_and_back(child, said)
@@ -179,7 +188,11 @@ def test_run_json_that_can_not_be_written_is_written_when_it_can(leaseway_up: St
     (tmp_path / "run.json.new").mkdir()  # refused to root too
     for part in ("redis", "kafka", "redis"):
         known = len(up.text)
-        (pid,) = (pid for pid in leftovers(tmp_path) if Path(f"/proc/{pid}/cmdline").read_bytes().find(f"{part}.".encode()) > 0)
+        (pid,) = (
+            pid
+            for pid in leftovers(tmp_path)
+            if Path(f"/proc/{pid}/cmdline").read_bytes().find(f"{part}.".encode()) > 0
+        )
         os.kill(pid, signal.SIGKILL)
         wait_until(lambda known=known: " is back" in up.text[known:], 30, f"{part} is back")  # type: ignore[misc]
     up.wait_line("run.json can't be written and has older pids: ")
@@ -211,7 +224,7 @@ def test_up_in_a_folder_with_a_refused_file_is_one_line(leaseway_up: StartUp, tm
 
 SAYS = """
 import resource
-from facade.cli.cli import say
+from facade.programs.cli.cli import say
 limits = resource.getrlimit(resource.RLIMIT_FSIZE)
 say("first")
 resource.setrlimit(resource.RLIMIT_FSIZE, (len("leaseway: first "), limits[1]))
@@ -226,7 +239,10 @@ def test_a_line_that_can_not_be_said_is_lost_alone(tmp_path: Path) -> None:
     with said.open("wb") as output:
         done = subprocess.run([sys.executable, "-c", SAYS], stdout=output, stderr=subprocess.PIPE, check=False)
     assert (done.returncode, done.stderr) == (0, b"")
-    assert [line for line in said.read_text().splitlines() if "lost" not in line] == ["leaseway: first", "leaseway: last"]
+    assert [line for line in said.read_text().splitlines() if "lost" not in line] == [
+        "leaseway: first",
+        "leaseway: last",
+    ]
     with Path("/dev/full").open("wb") as output:
         done = subprocess.run([sys.executable, "-c", SAYS], stdout=output, stderr=subprocess.PIPE, check=False)
     assert (done.returncode, done.stderr) == (0, b"")

@@ -19,10 +19,10 @@ from pathlib import Path
 
 import pytest
 
-from facade.stack.processes.errors import StackError
-from facade.stack.processes.jars import SETS, check, fetch, pinned_sums
-from facade.stack.processes.ports import free_port
-from facade.stack.processes.programs import jars_folder
+from facade.programs.stack.processes.errors import StackError
+from facade.programs.stack.processes.jars import SETS, check, fetch, pinned_sums
+from facade.programs.stack.processes.ports import free_port
+from facade.programs.stack.processes.programs import jars_folder
 from tests.services import Services
 
 
@@ -38,7 +38,9 @@ def test_serve_runs_workers_on_one_port_and_stops_on_sigterm(there: dict[str, st
     environment = {**there, "LEASEWAY_PORT": str(port)}
     command = [sys.executable, "-m", "facade", "serve", "--workers", "2"]
 
-    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+    with subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as process:
         assert process.stdout is not None
         try:
             assert process.stdout.readline() == f"leaseway: serving at http://127.0.0.1:{port} with 2 worker(s)\n"
@@ -59,7 +61,9 @@ def test_a_thread_gets_the_lock_of_a_busy_worker(there: dict[str, str]) -> None:
     command = [sys.executable, "-m", "facade", "serve", "--port", str(port)]
     environment = {**there, "LW_APP": "tests.stack.busy_app:create_app"}
 
-    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+    with subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as process:
         assert process.stdout is not None
         try:
             process.stdout.readline()
@@ -92,7 +96,13 @@ def serve_output(environment: dict[str, str]) -> tuple[int, str]:
     """Exit status and all lines of a `leaseway serve` that ends by itself."""
     command = [sys.executable, "-m", "facade", "serve", "--port", str(free_port())]
     done = subprocess.run(
-        command, env={**os.environ, **environment}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120, check=False
+        command,
+        env={**os.environ, **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=120,
+        check=False,
     )
     return done.returncode, done.stdout
 
@@ -108,13 +118,17 @@ def test_serve_without_kafka_or_redis_says_so_in_one_line(stack: Services, missi
 
     assert status == 2
     assert said == (
-        f"leaseway serve: {name} can't be reached at {shown} (Connection refused): set LEASEWAY_{missing} to where it is "
+        f"leaseway serve: {name} can't be reached at {shown} (Connection refused): set LEASEWAY_{missing} to "
+        "where it is "
         "(LEASEWAY_START_WAIT_S makes `serve` wait for it)\n"
     )
 
 
 def test_serve_without_both_names_both_after_its_wait() -> None:
-    nobody = {"LEASEWAY_KAFKA_BOOTSTRAP": f"localhost:{free_port()}", "LEASEWAY_REDIS_URL": "unix:///no/such/socket?db=0"}
+    nobody = {
+        "LEASEWAY_KAFKA_BOOTSTRAP": f"localhost:{free_port()}",
+        "LEASEWAY_REDIS_URL": "unix:///no/such/socket?db=0",
+    }
 
     status, said = serve_output({**nobody, "LEASEWAY_START_WAIT_S": "1"})
 
@@ -122,16 +136,26 @@ def test_serve_without_both_names_both_after_its_wait() -> None:
     assert status == 2
     assert first.endswith("; waiting for up to 1 s")
     assert last.endswith("(after 1 s)")
-    for part in ("set LEASEWAY_KAFKA_BOOTSTRAP", "at unix:///no/such/socket?db=0 (No such file or directory): set LEASEWAY_REDIS_URL"):
+    for part in (
+        "set LEASEWAY_KAFKA_BOOTSTRAP",
+        "at unix:///no/such/socket?db=0 (No such file or directory): set LEASEWAY_REDIS_URL",
+    ):
         assert part in first and part in last
 
 
 def test_serve_waits_for_what_comes_within_its_wait(there: dict[str, str], stack: Services) -> None:
     port, late = free_port(), free_port()
     bootstrap = f"127.0.0.1:{late}"
-    environment = {**there, "LEASEWAY_START_WAIT_S": "60", "LEASEWAY_KAFKA_BOOTSTRAP": bootstrap, "LEASEWAY_PORT": str(port)}
+    environment = {
+        **there,
+        "LEASEWAY_START_WAIT_S": "60",
+        "LEASEWAY_KAFKA_BOOTSTRAP": bootstrap,
+        "LEASEWAY_PORT": str(port),
+    }
     command = [sys.executable, "-m", "facade", "serve"]
-    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+    with subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as process:
         assert process.stdout is not None
         try:
             assert f"Kafka can't be reached at {bootstrap} (Connection refused)" in process.stdout.readline()
@@ -145,7 +169,9 @@ def test_serve_waits_for_what_comes_within_its_wait(there: dict[str, str], stack
 def test_serve_ends_while_it_waits() -> None:
     environment = {**os.environ, "LEASEWAY_START_WAIT_S": "600", "LEASEWAY_KAFKA_BOOTSTRAP": f"127.0.0.1:{free_port()}"}
     command = [sys.executable, "-m", "facade", "serve", "--port", str(free_port())]
-    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+    with subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as process:
         assert process.stdout is not None
         assert "waiting for up to 600 s" in process.stdout.readline()
         process.send_signal(signal.SIGTERM)
@@ -155,7 +181,9 @@ def test_serve_ends_while_it_waits() -> None:
 
 def test_a_worker_that_loses_kafka_before_it_serves_says_why_without_a_traceback(stack: Services) -> None:
     with silent_kafka(int(stack.bootstrap.rpartition(":")[2])) as port:
-        status, said = serve_output({"LEASEWAY_KAFKA_BOOTSTRAP": f"127.0.0.1:{port}", "LEASEWAY_REDIS_URL": stack.redis_url})
+        status, said = serve_output(
+            {"LEASEWAY_KAFKA_BOOTSTRAP": f"127.0.0.1:{port}", "LEASEWAY_REDIS_URL": stack.redis_url}
+        )
 
     assert status == 2
     assert "Traceback" not in said
@@ -202,7 +230,9 @@ def silent_kafka(target: int) -> Iterator[int]:
 
 
 @contextlib.contextmanager
-def served(port: int, answer: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]) -> Iterator[None]:
+def served(
+    port: int, answer: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+) -> Iterator[None]:
     """A TCP server in a thread of its own."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)
@@ -237,7 +267,9 @@ def fake_java(folder: Path, fails: int) -> Path:
 
 
 @pytest.mark.parametrize("fails", [0, 1])
-def test_jars_are_fetched_once_even_when_the_first_try_fails(fails: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_jars_are_fetched_once_even_when_the_first_try_fails(
+    fails: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     runs = fake_java(tmp_path, fails)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     monkeypatch.setenv("LW_JARS", str(tmp_path / "cache" / "jars"))
@@ -248,7 +280,9 @@ def test_jars_are_fetched_once_even_when_the_first_try_fails(fails: int, tmp_pat
     assert len(runs.read_text().splitlines()) == fails + 1
 
 
-def test_jars_that_can_not_be_fetched_are_an_error_that_names_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_jars_that_can_not_be_fetched_are_an_error_that_names_the_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     runs = fake_java(tmp_path, fails=9)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     monkeypatch.setenv("LW_JARS", str(tmp_path / "cache" / "jars"))

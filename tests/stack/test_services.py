@@ -18,8 +18,8 @@ from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from facade.stack.processes.settings import ONLY_SESSION_MS, SESSION_MS
-from facade.stack.redis_server import SOCKET_PATH_BYTES, socket_path
+from facade.programs.stack.processes.settings import ONLY_SESSION_MS, SESSION_MS
+from facade.programs.stack.redis_server import SOCKET_PATH_BYTES, socket_path
 from state.errors import StateUnavailable
 from state.redis.connection import Connection
 from tests.services import Services, running_services
@@ -49,7 +49,9 @@ def produce(bootstrap: str, topic: str, values: list[bytes]) -> None:
 
 
 def consume(bootstrap: str, topic: str, count: int) -> list[bytes]:
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "reader", "auto.offset.reset": "earliest", "log_level": 0})
+    consumer = Consumer(
+        {"bootstrap.servers": bootstrap, "group.id": "reader", "auto.offset.reset": "earliest", "log_level": 0}
+    )
     consumer.subscribe([topic])
     records = consumer.consume(count, timeout=30)
     consumer.close()

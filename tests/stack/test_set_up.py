@@ -20,13 +20,13 @@ from typing import Any
 
 import pytest
 
-from facade.stack.processes import jars
-from facade.stack.processes.errors import StackError
-from facade.stack.processes.ports import free_port
+from facade.programs.stack.processes import jars
+from facade.programs.stack.processes.errors import StackError
+from facade.programs.stack.processes.ports import free_port
 from tests.conftest import absent
 
 ROOT = Path(__file__).resolve().parents[2]
-PLANNED = ["Makefile", "pyproject.toml", "requirements", "facade/stack/processes/ivy.xml"]
+PLANNED = ["Makefile", "pyproject.toml", "requirements", "facade/programs/stack/processes/ivy.xml"]
 PLANNED += ["tests/node.lock", "tests/browser/fetch.py", "tests/conformance", "native/Cargo.toml", "native/Cargo.lock"]
 SECONDS = 90
 
@@ -38,7 +38,9 @@ def plan(folder: Path, target: str) -> str:
         place.parent.mkdir(parents=True, exist_ok=True)
         (shutil.copytree if (ROOT / name).is_dir() else shutil.copy)(ROOT / name, place)
     environment = {**os.environ, "LW_JARS": str(folder / "jars")}
-    return subprocess.run(["make", "-n", target], cwd=folder, env=environment, capture_output=True, text=True, check=True).stdout
+    return subprocess.run(
+        ["make", "-n", target], cwd=folder, env=environment, capture_output=True, text=True, check=True
+    ).stdout
 
 
 def installed(text: str) -> set[str]:
@@ -54,7 +56,9 @@ def test_up_installs_and_fetches_what_running_needs_alone(tmp_path: Path) -> Non
     assert "tests." not in found
 
 
-@pytest.mark.parametrize(("target", "locks", "sets"), [("demo", {"run", "demo"}, ["broker"]), ("spark", {"run", "spark"}, ["spark"])])
+@pytest.mark.parametrize(
+    ("target", "locks", "sets"), [("demo", {"run", "demo"}, ["broker"]), ("spark", {"run", "spark"}, ["spark"])]
+)
 def test_the_demo_and_spark_jobs_add_their_own(tmp_path: Path, target: str, locks: set[str], sets: list[str]) -> None:
     found = plan(tmp_path, target)
 
@@ -69,7 +73,12 @@ def test_what_developers_run_sets_up_all(tmp_path: Path, target: str) -> None:
 
     assert installed(found) == {"run", "spark", "demo", "test"}
     assert set(re.findall(r"leaseway jars (\w+)", found)) == {"broker", "spark"}
-    assert "tests.clients" in found and "tests.node" in found and "tests.golang" in found and "tests.browser.fetch" in found
+    assert (
+        "tests.clients" in found
+        and "tests.node" in found
+        and "tests.golang" in found
+        and "tests.browser.fetch" in found
+    )
 
 
 @pytest.fixture
@@ -90,7 +99,9 @@ def lean(tmp_path: Path) -> Path:
 
 
 def answered(endpoint: str, path: str, body: Any) -> Any:
-    request = urllib.request.Request(f"{endpoint}/v1/queues{path}", json.dumps(body).encode(), {"content-type": "application/json"})
+    request = urllib.request.Request(
+        f"{endpoint}/v1/queues{path}", json.dumps(body).encode(), {"content-type": "application/json"}
+    )
     with urllib.request.urlopen(request, timeout=30) as answer:
         return json.loads(answer.read() or b"null")
 
@@ -132,7 +143,9 @@ def test_the_service_runs_with_the_packages_of_its_own_lock(lean_up: tuple[str, 
         (["spark", "shell"], "run `make spark`"),
         (["demo", "--endpoint", endpoint], "run `make demo`"),
     ):
-        done = subprocess.run([*command, *words], env=environment, capture_output=True, text=True, timeout=SECONDS, check=False)
+        done = subprocess.run(
+            [*command, *words], env=environment, capture_output=True, text=True, timeout=SECONDS, check=False
+        )
         assert done.returncode != 0
         assert said in done.stderr and len(done.stderr.splitlines()) == 1, done.stderr
 
@@ -141,10 +154,14 @@ def test_the_service_runs_with_the_packages_of_its_own_lock(lean_up: tuple[str, 
 def without_pyspark(monkeypatch: pytest.MonkeyPatch) -> None:
     """PySpark, which has an Ivy too, is not there."""
     find = importlib.util.find_spec
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name, *rest: None if name == "pyspark" else find(name, *rest))
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name, *rest: None if name == "pyspark" else find(name, *rest)
+    )
 
 
-def test_ivy_is_fetched_once_when_there_is_no_pyspark(without_pyspark: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ivy_is_fetched_once_when_there_is_no_pyspark(
+    without_pyspark: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     try:
         jar = jars.ivy(tmp_path)
     except StackError as error:

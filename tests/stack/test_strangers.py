@@ -31,7 +31,10 @@ KINDS = {
     "not signed": ("/", TARGET),
     "a form": ("/", "Content-Type: application/x-www-form-urlencoded\r\n"),
     "native": ("/v1/queues/q/messages", "Content-Type: application/json\r\n"),
-    "native with a wrong key": ("/v1/queues/q/messages", "Content-Type: application/json\r\nAuthorization: Basic bm9ib2R5Om5vdGhpbmc=\r\n"),
+    "native with a wrong key": (
+        "/v1/queues/q/messages",
+        "Content-Type: application/json\r\nAuthorization: Basic bm9ib2R5Om5vdGhpbmc=\r\n",
+    ),
     "MNS": ("/queues/q/messages", "Content-Type: text/xml\r\nx-mns-version: 2015-06-06\r\n"),
     "nothing that is known": ("/else", ""),
 }

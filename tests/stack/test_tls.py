@@ -16,12 +16,12 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from facade.config import Settings
-from facade.rocketmq.wire import rocketmq_pb2 as pb
-from facade.rocketmq.wire.rocketmq_pb2 import Code
-from facade.stack.data.certificate import Certificate, certificate_of
-from facade.stack.data.leftovers import leftovers
-from facade.stack.processes.errors import StackError
-from facade.stack.safety import refuse_unsafe
+from facade.dialects.rocketmq.wire import rocketmq_pb2 as pb
+from facade.dialects.rocketmq.wire.rocketmq_pb2 import Code
+from facade.programs.stack.data.certificate import Certificate, certificate_of
+from facade.programs.stack.data.leftovers import leftovers
+from facade.programs.stack.processes.errors import StackError
+from facade.programs.stack.safety import refuse_unsafe
 from tests.certificates import Certificates
 from tests.conftest import StartUp
 from tests.services import Up
@@ -107,7 +107,8 @@ def test_rocketmq_clients_are_served_over_tls_alone(up: Up, authority: Certifica
 
 
 @pytest.mark.parametrize(
-    ("version", "taken"), [(ssl.TLSVersion.TLSv1_1, False), (ssl.TLSVersion.TLSv1_2, True), (ssl.TLSVersion.TLSv1_3, True)]
+    ("version", "taken"),
+    [(ssl.TLSVersion.TLSv1_1, False), (ssl.TLSVersion.TLSv1_2, True), (ssl.TLSVersion.TLSv1_3, True)],
 )
 @pytest.mark.filterwarnings("ignore:ssl.TLSVersion.TLSv1_1 is deprecated")
 def test_old_tls_is_refused(up: Up, authority: Certificates, version: ssl.TLSVersion, taken: bool) -> None:
@@ -137,7 +138,9 @@ def test_plain_http_and_half_a_handshake_are_cut_off(up: Up, native: str, author
     assert shown(up, authority) == "server"
 
 
-def test_a_new_certificate_is_served_without_a_restart_and_a_broken_one_is_not(up: Up, authority: Certificates, served: Path) -> None:
+def test_a_new_certificate_is_served_without_a_restart_and_a_broken_one_is_not(
+    up: Up, authority: Certificates, served: Path
+) -> None:
     assert shown(up, authority) == shown(up, authority, rocketmq_port(up)) == "server"
     with (
         socket.create_connection(("127.0.0.1", up.port), timeout=20) as raw,

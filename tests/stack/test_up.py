@@ -14,7 +14,7 @@ from urllib.parse import unquote
 
 import pytest
 
-from facade.stack.data.leftovers import leftovers
+from facade.programs.stack.data.leftovers import leftovers
 from tests.conftest import StartUp
 from tests.services import Up
 
@@ -106,7 +106,10 @@ def test_a_second_up_of_the_same_folder_is_refused_in_one_line(up: Up, leaseway_
     second = leaseway_up(data=up.data, environment=TINY)
 
     assert second.wait_end() == 2
-    assert second.text == f"leaseway up: data folder {up.data} is in use by another `leaseway up`; stop that one, or give --data another\n"
+    assert second.text == (
+        f"leaseway up: data folder {up.data} is in use by another `leaseway up`; stop that one, or give "
+        "--data another\n"
+    )
     assert up.status("/ready") == 200
 
 
@@ -119,7 +122,9 @@ def test_a_taken_port_is_refused_in_one_line(up: Up, leaseway_up: StartUp) -> No
 
 
 @pytest.mark.parametrize("name", ["controller_port", "service_port"])
-def test_a_port_that_somebody_takes_before_kafka_has_it_is_replaced(leaseway_up: StartUp, tmp_path: Path, name: str) -> None:
+def test_a_port_that_somebody_takes_before_kafka_has_it_is_replaced(
+    leaseway_up: StartUp, tmp_path: Path, name: str
+) -> None:
     up = leaseway_up(data=tmp_path, environment=TINY)
     up.wait_line("starting Kafka")  # which listens a second later
     port = json.loads((tmp_path / "stack.json").read_text())[name]

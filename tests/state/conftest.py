@@ -8,9 +8,9 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from facade.stack import redis_server
-from facade.stack.processes.child import Child
-from facade.stack.processes.ports import free_port
+from facade.programs.stack import redis_server
+from facade.programs.stack.processes.child import Child
+from facade.programs.stack.processes.ports import free_port
 from state.redis.connection import Connection
 from state.replies import Window
 from state.store import Store

@@ -14,7 +14,7 @@ import redis
 from redis.asyncio.connection import ConnectionPool, SSLConnection
 
 from facade.http.sockets.library import loaded
-from facade.stack.processes.child import Child
+from facade.programs.stack.processes.child import Child
 
 ECHO = "return {KEYS[1], ARGV[1]}"
 ADD = "return redis.call('INCRBY', KEYS[1], ARGV[1])"
@@ -51,7 +51,9 @@ class Refused(Exception):
 class Link:
     """One connection, driven by turns. `news` has what was not waited for."""
 
-    def __init__(self, options: dict[str, Any], *, connect_ms: int = 2000, reply_ms: int = 4000, most: int = 64 << 20) -> None:
+    def __init__(
+        self, options: dict[str, Any], *, connect_ms: int = 2000, reply_ms: int = 4000, most: int = 64 << 20
+    ) -> None:
         # Calls give Python's lock away: the servers of some tests are in this process.
         library = ctypes.CDLL(loaded()._name)
         library.front_redis_new.restype = library.front_redis_ask.restype = ctypes.c_void_p

@@ -64,7 +64,10 @@ async def test_workers_whose_clocks_differ_share_one_span(quotas: Allotments) ->
     """
     ahead, behind = NOW + 1001, NOW + 998
     assert (await quotas.allot("q/read", 100, 100, 1000, now_ms=behind)).granted == 100
-    given = [(await quotas.allot("q/read", 100, 100, 1000, now_ms=at)).granted for at in (ahead, behind, ahead, behind, ahead)]
+    given = [
+        (await quotas.allot("q/read", 100, 100, 1000, now_ms=at)).granted
+        for at in (ahead, behind, ahead, behind, ahead)
+    ]
     assert given == [100, 0, 0, 0, 0]
     assert await quotas.allot("q/read", 100, 10, 1000, now_ms=behind) == Allotted(0, 1002, 100)
     # A span that is far ahead was of a clock that was wrong.

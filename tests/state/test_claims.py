@@ -22,21 +22,23 @@ GROUPS = "aab"
 async def unit(store: Store, request: pytest.FixtureRequest) -> Unit:
     """With three messages; with an order if the parameter says so."""
     unit, fifo = Unit(secrets.token_hex(6), 0), request.param
-    await store.open(unit, 1, [(0, 0)], fifo=fifo)
+    await store.upkeep.open(unit, 1, [(0, 0)], fifo=fifo)
     body = pack_body(NOW, NOW, None, b"m")
-    entries = [LoadEntry(n, body, "1", "", "", group_digest(group) if fifo else b"", b"") for n, group in enumerate(GROUPS)]
-    await store.load(unit, 1, [0], entries, scan=(0, len(entries)), now_ms=NOW)
+    entries = [
+        LoadEntry(n, body, "1", "", "", group_digest(group) if fifo else b"", b"") for n, group in enumerate(GROUPS)
+    ]
+    await store.leases.load(unit, 1, [0], entries, scan=(0, len(entries)), now_ms=NOW)
     return unit
 
 
 async def claim(store: Store, unit: Unit, *offsets: int, now_ms: int = NOW) -> list[tuple[str, int]]:
     """For 60 ms, of which another task waits for 30."""
     wanted = [(offset, group_digest(GROUPS[offset]), "") for offset in offsets]
-    return (await store.claim(unit, 1, 0, wanted, claim_ms=60, early_ms=30, now_ms=now_ms)).words
+    return (await store.leases.claim(unit, 1, 0, wanted, claim_ms=60, early_ms=30, now_ms=now_ms)).words
 
 
 async def received(store: Store, unit: Unit, now_ms: int) -> list[int]:
-    got = await store.receive(
+    got = await store.leases.receive(
         unit, 1, 0, max=10, lease_ms=1, queue_lease_ms=1, max_receive_count=0, retention_ms=10**9, move_ms=1,
         in_order=InOrder(0, 0), now_ms=now_ms,
     )  # fmt: skip

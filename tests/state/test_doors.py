@@ -17,8 +17,8 @@ import redis
 import uvloop
 
 from facade.config import Settings
-from facade.stack.processes.errors import StackError
-from facade.stack.reach import wait_for_services
+from facade.programs.stack.processes.errors import StackError
+from facade.programs.stack.reach import wait_for_services
 from state.errors import StateUnavailable
 from state.keys import Unit
 from state.redis.connection import Connection
@@ -60,7 +60,9 @@ async def test_a_user_of_the_url_logs_in(stack: Services, user: str) -> None:
         assert await connection.call("ACL", "WHOAMI") == user.encode()
 
 
-async def test_a_wrong_password_is_no_connection_and_the_log_says_why(stack: Services, user: str, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_wrong_password_is_no_connection_and_the_log_says_why(
+    stack: Services, user: str, caplog: pytest.LogCaptureFixture
+) -> None:
     at = urlsplit(stack.redis_url).netloc
     async with connected(f"redis://{user}:wrong@{at}/0") as connection:
         with pytest.raises(StateUnavailable, match="no connection"):
@@ -85,7 +87,9 @@ def tls_redis(stack: Services, certificates: Certificates) -> Iterator[str]:
 def url_of(at: str, certificates: Certificates, *, client: bool = True) -> str:
     """The URL with the authority and, if asked, the client's certificate."""
     pem = certificates.client
-    return f"rediss://{at}/0?ssl_ca_certs={certificates.ca}" + (f"&ssl_certfile={pem}&ssl_keyfile={pem}" if client else "")
+    return f"rediss://{at}/0?ssl_ca_certs={certificates.ca}" + (
+        f"&ssl_certfile={pem}&ssl_keyfile={pem}" if client else ""
+    )
 
 
 @pytest.mark.parametrize("new_loop", [asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
@@ -96,8 +100,8 @@ def test_scripts_and_wake_ups_come_through_tls_with_a_client_certificate(
         prefix, unit, heard = f"s{secrets.token_hex(3)}", Unit(secrets.token_hex(6), 0), asyncio.Event()
         async with connected(url_of(tls_redis, certificates)) as connection:
             store = Store(connection, prefix, Window(100, 1_000_000))
-            await store.open(unit, 1, [(0, 0)])
-            assert (await store.info(unit, 1, [0]))[0].cursor == 0
+            await store.upkeep.open(unit, 1, [(0, 0)])
+            assert (await store.upkeep.info(unit, 1, [0]))[0].cursor == 0
             wake = Wake(url_of(tls_redis, certificates), prefix, "me", lambda *_: heard.set())
             await wake.start()
             wake.want(unit.incarnation)

@@ -26,7 +26,8 @@ PACK = (
     + """
 redis.call('HSET', KEYS[1], 'epoch', 1)
 for _, r in ipairs(cjson.decode(ARGV[1])) do
-  journal(KEYS[1], KEYS[2], r[1], r[2], r[3], r[4], r[5] ~= cjson.null and r[5] or nil, r[6] ~= cjson.null and r[6] or nil)
+  local times, reason = r[5] ~= cjson.null and r[5] or nil, r[6] ~= cjson.null and r[6] or nil
+  journal(KEYS[1], KEYS[2], r[1], r[2], r[3], r[4], times, reason)
 end
 """
 )
@@ -42,7 +43,9 @@ def row(chance: random.Random) -> list[object]:
 
 
 @pytest.mark.usefixtures("library")
-async def test_what_scripts_pack_is_written_to_the_journal_as_python_writes_it(connection: Connection, stack: Services) -> None:
+async def test_what_scripts_pack_is_written_to_the_journal_as_python_writes_it(
+    connection: Connection, stack: Services
+) -> None:
     chance = random.Random(SEED)
     client = redis.asyncio.Redis.from_url(stack.redis_url)
     for _ in range(ROUNDS):
@@ -50,7 +53,7 @@ async def test_what_scripts_pack_is_written_to_the_journal_as_python_writes_it(c
         keys, store = UnitKeys(prefix, unit), Store(connection, prefix, Window(100, 1_000_000))
         await client.eval(PACK, 2, keys.meta, keys.outbox, json.dumps([row(chance) for _ in range(ROWS)]))
         packed = await client.lrange(keys.outbox, 0, -1)
-        entries = await store.drain(unit, 1, done_seq=0, max=ROWS)
+        entries = await store.upkeep.drain(unit, 1, done_seq=0, max=ROWS)
         (found,) = try_formats(formats(), [[JOURNAL, "orders", unit.incarnation, unit.partition, packed]])
         assert len(entries) == ROWS
         assert found == [values_of("orders", unit.incarnation, unit.partition, entries), entries[0].at_ms, ROWS]

@@ -16,7 +16,6 @@ import pytest
 import redis
 from msgspec.structs import replace
 
-from benchmarks.scripts import Without
 from state.errors import OutboxFull, StateLost
 from state.keys import Unit
 from state.packed import pack_body
@@ -26,16 +25,19 @@ from state.replies import LoadEntry, Window
 from state.store import Store
 
 GENERATION, TAG = 7, 0
-PLAIN = {script.name: script for script in read_scripts().values() if script.sha != read_scripts(plain=False)[script.name].sha}
+PLAIN = {
+    script.name: script
+    for script in read_scripts().values()
+    if script.sha != read_scripts(plain=False)[script.name].sha
+}
 HISTORIES = 60
 
 
-class Alone(Store):
+def plain_alone(connection: Connection, prefix: str, window: Window) -> Store:
     """A store of which the scripts answer nothing but the common case."""
-
-    def __init__(self, connection: Connection, prefix: str, window: Window) -> None:
-        super().__init__(connection, prefix, window)
-        self._scripts = {**read_scripts(), **{name: _alone(script) for name, script in PLAIN.items()}}
+    return Store(
+        connection, prefix, window, {**read_scripts(), **{name: _alone(script) for name, script in PLAIN.items()}}
+    )
 
 
 def _alone(script: Script) -> Script:
@@ -80,9 +82,12 @@ class Pair:
     def __init__(self, connection: Connection, client: Any, seed: int) -> None:
         self.random = random.Random(seed)
         self.client = client
-        window = Window(self.random.choice([4, 10_000]), self.random.choice([400, 10_000_000]), self.random.choice([20, 200_000]))
+        window = Window(
+            self.random.choice([4, 10_000]), self.random.choice([400, 10_000_000]), self.random.choice([20, 200_000])
+        )
         prefix = f"plain{secrets.token_hex(3)}"
-        self.sides = [Side(kind(connection, prefix, window), prefix) for kind in (Store, Without)]
+        stores = Store(connection, prefix, window), Store(connection, prefix, window, read_scripts(plain=False))
+        self.sides = [Side(store, prefix) for store in stores]
         self.now, self.next = 1_000_000, self.random.choice([0, 5, 94, 995])
         self.handles: list[tuple[int, int]] = []
 
@@ -91,7 +96,7 @@ class Pair:
         answers = []
         for side in self.sides:
             try:
-                answers.append(await getattr(side.store, verb)(side.unit, GENERATION, *arguments, **options))
+                answers.append(await getattr(side.store.leases, verb)(side.unit, GENERATION, *arguments, **options))
             except (StateLost, OutboxFull) as error:
                 answers.append(type(error))
         assert answers[0] == answers[1], verb
@@ -100,7 +105,7 @@ class Pair:
     async def open(self) -> None:
         fifo = self.random.random() < 0.1
         for side in self.sides:
-            await side.store.open(side.unit, GENERATION, [(TAG, self.next)], fifo=fifo)
+            await side.store.upkeep.open(side.unit, GENERATION, [(TAG, self.next)], fifo=fifo)
 
     def entries(self) -> list[LoadEntry]:
         r, found = self.random, []
@@ -113,7 +118,9 @@ class Pair:
             count = r.randint(1, 5) if not body else 1
             entry = LoadEntry(max(offset, 0), pack_body(self.now, due, None, body), "1", count=count)
             if odd:
-                entry = replace(entry, mask=r.choice("01"), group=r.choice([b"", b"groupgro"]), move_key=r.choice(["", "a", "b"]))
+                entry = replace(
+                    entry, mask=r.choice("01"), group=r.choice([b"", b"groupgro"]), move_key=r.choice(["", "a", "b"])
+                )
                 entry = replace(entry, count=1)
             found.append(entry)
             offset += count
@@ -160,18 +167,39 @@ async def test_with_and_without_are_the_same(connection: Connection, client: Any
 
 
 async def test_the_common_case_needs_nothing_else(connection: Connection, client: Any) -> None:
-    store, unit = Alone(connection, f"plain{secrets.token_hex(3)}", Window(8_000, 6_000_000)), Unit(secrets.token_hex(6), 3)
-    await store.open(unit, GENERATION, [(TAG, 3_000)])
+    store, unit = (
+        plain_alone(connection, f"plain{secrets.token_hex(3)}", Window(8_000, 6_000_000)),
+        Unit(secrets.token_hex(6), 3),
+    )
+    await store.upkeep.open(unit, GENERATION, [(TAG, 3_000)])
     now = int(client.time()[0]) * 1000
     body = pack_body(now, now, None, b"")
-    assert (await store.load(unit, GENERATION, [TAG], [LoadEntry(3_000, body, "1", count=6)])).cursors == [3_006]
-    got = await store.receive(
-        unit, GENERATION, TAG, max=4, lease_ms=None, queue_lease_ms=30_000, max_receive_count=3, retention_ms=10**9, move_ms=1000
+    assert (await store.leases.load(unit, GENERATION, [TAG], [LoadEntry(3_000, body, "1", count=6)])).cursors == [3_006]
+    got = await store.leases.receive(
+        unit,
+        GENERATION,
+        TAG,
+        max=4,
+        lease_ms=None,
+        queue_lease_ms=30_000,
+        max_receive_count=3,
+        retention_ms=10**9,
+        move_ms=1000,
     )
     assert [one.offset for one in got.leased] == [3_000, 3_001, 3_002, 3_003]
-    assert (await store.ack(unit, GENERATION, TAG, [(one.offset, got.nonce) for one in got.leased])).words == ["ok"] * 4
-    got = await store.receive(
-        unit, GENERATION, TAG, max=4, lease_ms=None, queue_lease_ms=30_000, max_receive_count=3, retention_ms=10**9, move_ms=1000
+    assert (await store.leases.ack(unit, GENERATION, TAG, [(one.offset, got.nonce) for one in got.leased])).words == [
+        "ok"
+    ] * 4
+    got = await store.leases.receive(
+        unit,
+        GENERATION,
+        TAG,
+        max=4,
+        lease_ms=None,
+        queue_lease_ms=30_000,
+        max_receive_count=3,
+        retention_ms=10**9,
+        move_ms=1000,
     )
     assert [one.offset for one in got.leased] == [3_004, 3_005]
 
@@ -179,11 +207,14 @@ async def test_the_common_case_needs_nothing_else(connection: Connection, client
 @pytest.mark.parametrize("name", PLAIN)
 def test_it_uses_only_what_the_header_has_and_answers_as_the_script(name: str) -> None:
     plain, script = (FOLDER / "plain" / f"{name}.lua").read_text(), PLAIN[name]
-    for word, names, more in (("KEYS", script.keys, script.keys_more), ("ARGV", script.arguments, script.arguments_more)):
+    for word, names, more in (
+        ("KEYS", script.keys, script.keys_more),
+        ("ARGV", script.arguments, script.arguments_more),
+    ):
         used = {int(number) for number in re.findall(rf"{word}\[(\d+)\]", plain)}
         assert more or used <= set(range(1, len(names) + 1))
     assert set(re.findall(r"'([A-Z]{2,})'", plain)) & set(script.status) == {"OK"}
-    (reply,) = re.findall(r"return \{(.*)\}$", plain, re.M)
+    (reply,) = re.findall(r"return \{(.*?)\}$", plain, re.M | re.S)
     while reply != (inner := re.sub(r"\{[^{}]*\}|\([^()]*\)", "", reply)):
         reply = inner
     assert reply.count(",") + 1 == len(script.outs)

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 import pytest
 import redis
 
-from facade.stack.processes.ports import free_port
+from facade.programs.stack.processes.ports import free_port
 from tests.state.redis_link import ADD, ECHO, FAIL, FILL, GET, Link, OwnRedis, Refused, linked
 
 pytestmark = pytest.mark.usefixtures("library")
@@ -123,7 +123,9 @@ def test_a_script_flush_in_the_middle_costs_no_call(own_redis: OwnRedis, link: L
     assert own_redis.client.get(key) == b"40000", "each was done once"
 
 
-def test_an_error_comes_up_whole_and_a_script_that_failed_is_not_called_again(own_redis: OwnRedis, link: Link, key: str) -> None:
+def test_an_error_comes_up_whole_and_a_script_that_failed_is_not_called_again(
+    own_redis: OwnRedis, link: Link, key: str
+) -> None:
     link.use()
     assert link.begin(FAIL, keys=(key,))
     assert link.wait("refused")[2].startswith(b"OOM it is full")
@@ -132,7 +134,9 @@ def test_an_error_comes_up_whole_and_a_script_that_failed_is_not_called_again(ow
     assert own_redis.client.get(key) == b"1"
 
 
-def test_a_kill_ends_what_was_under_way_and_the_next_life_is_greeted_anew(own_redis: OwnRedis, link: Link, key: str) -> None:
+def test_a_kill_ends_what_was_under_way_and_the_next_life_is_greeted_anew(
+    own_redis: OwnRedis, link: Link, key: str
+) -> None:
     first = link.use()
     assert link.call(ADD, 1, keys=(key,)) == 1
     own_redis.client.client_pause(100_000, all=False)  # scripts wait

@@ -92,12 +92,16 @@ def test_without_a_client_certificate_there_is_no_connection(strict: str, certif
     assert reason_of(url_of(strict, ssl_ca_certs=certificates.ca))
 
 
-def test_the_authority_and_the_name_count_unless_the_url_says_otherwise(lenient: str, certificates: Certificates, tmp_path: Path) -> None:
+def test_the_authority_and_the_name_count_unless_the_url_says_otherwise(
+    lenient: str, certificates: Certificates, tmp_path: Path
+) -> None:
     others, port = Certificates(tmp_path), lenient.rpartition(":")[2]
     assert is_served(url_of(lenient, ssl_ca_certs=certificates.ca))
     assert is_served(url_of(lenient, system_certs=certificates.ca))
     assert "invalid peer certificate: BadSignature" in reason_of(url_of(lenient, ssl_ca_certs=others.ca))
-    assert "invalid peer certificate: BadSignature" in reason_of(url_of(lenient, ssl_ca_certs=others.ca, ssl_check_hostname="false"))
+    assert "invalid peer certificate: BadSignature" in reason_of(
+        url_of(lenient, ssl_ca_certs=others.ca, ssl_check_hostname="false")
+    )
     assert "not valid for name" in reason_of(url_of(f"localhost:{port}", ssl_ca_certs=certificates.ca))
     assert is_served(url_of(f"localhost:{port}", ssl_ca_certs=certificates.ca, ssl_check_hostname="false"))
     assert is_served(url_of(f"localhost:{port}", ssl_cert_reqs="none"))

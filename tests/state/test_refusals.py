@@ -30,16 +30,16 @@ async def test_a_refused_script_is_unavailable_and_changes_nothing(
     stack: Services, store: Store, begin: tuple[str, ...], end: tuple[str, ...]
 ) -> None:
     unit = Unit(secrets.token_hex(6), 0)
-    await store.open(unit, 1, [(0, 0)])
+    await store.upkeep.open(unit, 1, [(0, 0)])
     entry = LoadEntry(0, pack_body(1000, 1000, None, b"x"), "1", "")
     with contextlib.closing(redis.Redis.from_url(stack.redis_url)) as direct:
         direct.execute_command(*begin)  # type: ignore[no-untyped-call]
         try:
             with pytest.raises(StateUnavailable):
-                await store.load(unit, 1, [0], [entry], now_ms=1000)
+                await store.leases.load(unit, 1, [0], [entry], now_ms=1000)
             with pytest.raises(StateUnavailable):
-                await store.own(unit, "me", lease_ms=1000)
+                await store.upkeep.own(unit, "me", lease_ms=1000)
         finally:
             direct.execute_command(*end)  # type: ignore[no-untyped-call]
-    loaded = await store.load(unit, 1, [0], [entry], now_ms=1000)
+    loaded = await store.leases.load(unit, 1, [0], [entry], now_ms=1000)
     assert (loaded.cursors, loaded.taken) == ([1], 1)

@@ -80,7 +80,9 @@ async def machine(stack: Services, monkeypatch: pytest.MonkeyPatch) -> AsyncIter
 
 
 @pytest.mark.parametrize("step_ms", [300_000, -300_000, 61_000, -2_000, 400])
-async def test_the_time_goes_on_when_the_clock_of_redis_is_set(machine: Machine, step_ms: int, caplog: pytest.LogCaptureFixture) -> None:
+async def test_the_time_goes_on_when_the_clock_of_redis_is_set(
+    machine: Machine, step_ms: int, caplog: pytest.LogCaptureFixture
+) -> None:
     one, two = await machine.worker(), await machine.worker()
     await machine.run(20, one, two)
     machine.step_ms = step_ms
@@ -95,7 +97,9 @@ async def test_the_time_goes_on_when_the_clock_of_redis_is_set(machine: Machine,
 
 
 @pytest.mark.parametrize("pause_s", [0, 1, 2, 3, 4, 5])
-async def test_the_time_goes_on_when_the_clock_is_set_again_before_all_have_followed(machine: Machine, pause_s: int) -> None:
+async def test_the_time_goes_on_when_the_clock_is_set_again_before_all_have_followed(
+    machine: Machine, pause_s: int
+) -> None:
     """Found by the harness: one worker had mended a step, the other not looked yet."""
     one, two = await machine.worker(), await machine.worker()
     await machine.run(20, one, two)
@@ -217,13 +221,15 @@ async def test_nothing_is_decided_before_the_time_is_known(machine: Machine, sta
     keeper, store = ClockKeeper(connection, machine.prefix), Store(connection, machine.prefix, Window(10, 1000))
     unit = Unit(secrets.token_hex(6), 0)
     with pytest.raises(StateUnavailable):
-        await store.own(unit, "w", lease_ms=1000)
+        await store.upkeep.own(unit, "w", lease_ms=1000)
     await keeper.tick(machine.redis_ms - 5_000_000)
-    epoch = (await store.own(unit, "w", lease_ms=1000)).number
+    epoch = (await store.upkeep.own(unit, "w", lease_ms=1000)).number
     assert epoch == machine.true_ms - 5_000_000, "scripts have the time of the service, not that of Redis"
 
 
 def test_every_script_that_needs_the_time_is_given_it() -> None:
     scripts = read_scripts().values()
-    assert [script.name for script in scripts if "redis.call('TIME')" in script.source and script.now_at < 0] == ["clock"]
+    assert [script.name for script in scripts if "redis.call('TIME')" in script.source and script.now_at < 0] == [
+        "clock"
+    ]
     assert [path.name for path in (FOLDER / "include").glob("*.lua") if "TIME'" in path.read_text()] == ["clock.lua"]

@@ -12,8 +12,8 @@ import pytest
 import redis
 
 import state.clock.keeper
-from facade.stack.processes.ports import free_port
-from facade.stack.processes.programs import find_redis_server
+from facade.programs.stack.processes.ports import free_port
+from facade.programs.stack.processes.programs import find_redis_server
 from state.clock.boot import boot_s
 from state.clock.keeper import TICK_S, ClockKeeper
 from state.keys import Unit
@@ -63,7 +63,7 @@ async def keepers(url: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[li
     yield keepers
     for keeper in keepers:
         await keeper.stop()
-        await keeper._connection.stop()
+        await keeper._scripts._connection.stop()
 
 
 @pytest.mark.long
@@ -73,9 +73,9 @@ async def test_the_time_of_the_service_goes_on_when_valkeys_clock_is_set(
 ) -> None:
     one, _ = keepers
     began_s, began_ms = boot_s(), one.clock.now_ms()
-    store = Store(one._connection, "lw", Window(10, 1000))
+    store = Store(one._scripts._connection, "lw", Window(10, 1000))
     unit = Unit("0" * 12, 0)
-    assert (await store.own(unit, "owner", lease_ms=100_000)).ours
+    assert (await store.upkeep.own(unit, "owner", lease_ms=100_000)).ours
     wall.step(step_s)
     with redis.Redis.from_url(url) as client:
         seconds, _ = client.time()
@@ -86,10 +86,10 @@ async def test_the_time_of_the_service_goes_on_when_valkeys_clock_is_set(
         for keeper in keepers:
             went_ms, passed_s = keeper.clock.now_ms() - began_ms, boot_s() - began_s
             assert abs(went_ms - passed_s * 1000) < 250
-        assert not (await store.own(unit, "heir", lease_ms=1)).ours
+        assert not (await store.upkeep.own(unit, "heir", lease_ms=1)).ours
         await asyncio.sleep(0.1)
     late = ClockKeeper(await connected(url), "lw")
     await late.start()
     assert abs(late.clock.now_ms() - one.clock.now_ms()) < 250
     await late.stop()
-    await late._connection.stop()
+    await late._scripts._connection.stop()

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 import pytest
 import redis.asyncio
 
-from state.background import Background
+from runtime.background import Background
 from state.keys import wake_channel
 from state.redis.wake import Wake
 from tests.services import Services
@@ -71,7 +71,9 @@ async def _cut_again_and_again(listening: Listening) -> None:
         await asyncio.sleep(0.02)
 
 
-async def test_a_connection_that_says_nothing_is_followed_by_another(listening: Listening, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_connection_that_says_nothing_is_followed_by_another(
+    listening: Listening, monkeypatch: pytest.MonkeyPatch
+) -> None:
     listening.wake.want("q")
     await listening.until(("q", -1, 0))
     monkeypatch.setattr("state.redis.wake.PING_S", 0.1)

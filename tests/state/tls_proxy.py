@@ -7,14 +7,16 @@ import contextlib
 import ssl
 from urllib.parse import urlsplit
 
-from state.cancel import cancel_all
+from runtime.cancel import cancel_all
 from tests.certificates import Certificates
 
 
 class TlsProxy:
     """Asks for a client certificate, unless `is_open`, and hands on to the real Redis."""
 
-    def __init__(self, real: str, certificates: Certificates, *, is_open: bool = False, most: ssl.TLSVersion | None = None) -> None:
+    def __init__(
+        self, real: str, certificates: Certificates, *, is_open: bool = False, most: ssl.TLSVersion | None = None
+    ) -> None:
         self._real = real
         self._context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(certificates.ca))
         self._context.load_cert_chain(certificates.server)

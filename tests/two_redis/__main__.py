@@ -27,7 +27,10 @@ DRAIN_S = 60.0
 def run(case: str, seed: int, before_s: float, split_s: float, path: Path, bootstrap: str = "") -> Verdict:
     """One run in an empty folder, with a Kafka of its own or the one at `bootstrap`."""
     rng = random.Random(f"{case}/{seed}")
-    with on_stage(path, bootstrap, replica=case not in ALONE) as stage, contextlib.closing(Client(stage.ports[0])) as client:
+    with (
+        on_stage(path, bootstrap, replica=case not in ALONE) as stage,
+        contextlib.closing(Client(stage.ports[0])) as client,
+    ):
         for name, settings in QUEUES.items():
             status, answer = client.ask("POST", "/v1/queues", {"name": name, "partitions": 2, **settings})
             assert status in (200, 201), answer
@@ -64,7 +67,9 @@ def _drain(stage: Stage, crowd: Crowd, verdict: Verdict) -> None:
                 with contextlib.closing(Client(port)) as client:
                     status, answer = client.ask("GET", f"/v1/queues/{name}")
                 tags = answer["tags"] if status == 200 else [{"status": status}]
-                left += [(name, port, tag) for tag in tags if status != 200 or tag["ready"] or tag["leased"] or tag["stored"]]
+                left += [
+                    (name, port, tag) for tag in tags if status != 200 or tag["ready"] or tag["leased"] or tag["stored"]
+                ]
         if not left:
             return
         time.sleep(0.5)
@@ -77,7 +82,9 @@ def main() -> int:
     parser.add_argument("--case", choices=sorted(CASES), required=True)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--before", type=float, default=4.0, help="seconds of traffic before the fault")
-    parser.add_argument("--split", type=float, default=8.0, help="seconds for which the workers reach different servers")
+    parser.add_argument(
+        "--split", type=float, default=8.0, help="seconds for which the workers reach different servers"
+    )
     parser.add_argument("--folder", type=Path, help="an empty folder, which is kept")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="two-redis-") as folder:

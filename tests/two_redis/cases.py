@@ -137,6 +137,7 @@ def stopped(stage: Stage, crowd: Crowd, rng: random.Random, split_s: float, verd
 
 
 CASES: dict[str, Case] = {
-    "failover": failover, "split": split, "failback": failback, "stale": stale, "evict": evict, "mute": mute, "stopped": stopped,
+    "failover": failover, "split": split, "failback": failback, "stale": stale, "evict": evict, "mute": mute,
+    "stopped": stopped,
 }  # fmt: skip
 ALONE = ("evict", "mute")  # with a primary that has no replica

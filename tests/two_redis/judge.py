@@ -48,7 +48,9 @@ def judge(book: Book, lives: list[float], load: float) -> Verdict:
     return verdict
 
 
-def _judge_acks(book: Book, by_uid: dict[str, list[Delivered]], lives: list[float], before_s: float, verdict: Verdict) -> None:
+def _judge_acks(
+    book: Book, by_uid: dict[str, list[Delivered]], lives: list[float], before_s: float, verdict: Verdict
+) -> None:
     durable, early = [], []
     # When those that were forgotten were answered, from the nearest coming of a life on.
     away: list[float] = []
@@ -63,7 +65,9 @@ def _judge_acks(book: Book, by_uid: dict[str, list[Delivered]], lives: list[floa
             early.append((uid, [round(answered - at, 2) for at in lives]))
     verdict.expect(not durable, f"{len(durable)} durable acks were forgotten: {durable[:5]}")
     verdict.expect(not early, f"{len(early)} acks were forgotten that no bound allows: {early[:5]}")
-    verdict.figures.update(forgotten_from_s=round(min(away, default=0), 2), forgotten_to_s=round(max(away, default=0), 2))
+    verdict.figures.update(
+        forgotten_from_s=round(min(away, default=0), 2), forgotten_to_s=round(max(away, default=0), 2)
+    )
     verdict.figures.update(acks_forgotten=len(away), durable_acks=sum(uid.startswith("durable/") for uid in book.acked))
 
 
@@ -74,6 +78,8 @@ def judge_split(book: Book, old: int, new: int, since: float, until: float, verd
     verdict.expect(0 < first < until, "the new life was not in use before the split was over")
     late = [d for d in book.deliveries if d.worker == old and first + READ_S < d.at < until]
     verdict.expect(
-        not late, f"{len(late)} deliveries of the old life, up to {max((d.at - first for d in late), default=0):.2f} s after the new one"
+        not late,
+        f"{len(late)} deliveries of the old life, up to {max((d.at - first for d in late), default=0):.2f} s "
+        "after the new one",
     )
     verdict.figures["new_life_after_s"] = round(first - since, 2)

@@ -18,10 +18,10 @@ from typing import Any
 import redis
 
 from facade.config import Settings
-from facade.stack import redis_server, workers
-from facade.stack.data.leftovers import MARK, end_leftovers
-from facade.stack.processes.child import Child
-from facade.stack.processes.ports import free_port
+from facade.programs.stack import redis_server, workers
+from facade.programs.stack.data.leftovers import MARK, end_leftovers
+from facade.programs.stack.processes.child import Child
+from facade.programs.stack.processes.ports import free_port
 from tests.faults.proxy import Proxy
 from tests.services import loop_in_thread, running_services
 
@@ -37,7 +37,9 @@ class Server:
         self.port = free_port()
         environment = {**os.environ, MARK: str(folder.parent)}
         program = redis_server.program(folder, folder / "redis.sock", environment, self.port)
-        self._process = subprocess.Popen(program.command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self._process = subprocess.Popen(
+            program.command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
         self.client = redis.Redis(port=self.port, socket_timeout=10)
         end = time.monotonic() + READY_S
         while not self._answers():

@@ -7,7 +7,15 @@ from __future__ import annotations
 import pytest
 
 from tests.two_redis.book import Book, Delivered
-from tests.two_redis.judge import FORGOTTEN_AFTER_S, FORGOTTEN_BEFORE_S, LOADED, LOADED_BEFORE_S, Verdict, judge, judge_split
+from tests.two_redis.judge import (
+    FORGOTTEN_AFTER_S,
+    FORGOTTEN_BEFORE_S,
+    LOADED,
+    LOADED_BEFORE_S,
+    Verdict,
+    judge,
+    judge_split,
+)
 
 LIFE = 100.0
 QUIET = LOADED - 0.1

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 import facade.app
+from facade.dialects.native.reference.openapi import document_of
+from facade.dialects.native.reference.page import documents
 from facade.http.operation import Operation
-from facade.native.reference.openapi import document_of
-from facade.native.reference.page import documents
 
 
 @pytest.fixture(scope="session", autouse=True)

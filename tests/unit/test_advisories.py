@@ -20,7 +20,10 @@ def test_an_advisory_is_named_however_young_the_locks_are() -> None:
 
 
 def test_without_one_the_age_does_not_matter() -> None:
-    assert verdict([package("good"), UNKNOWN], 10_000.0) == (True, "no advisory on 1 packages, 1 are not known to the index")
+    assert verdict([package("good"), UNKNOWN], 10_000.0) == (
+        True,
+        "no advisory on 1 packages, 1 are not known to the index",
+    )
 
 
 def test_an_index_without_advisories_leaves_the_age() -> None:

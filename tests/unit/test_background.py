@@ -12,15 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from state import background
-from state.background import Background
+from runtime import background
+from runtime.background import Background
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("engine", "facade", "state")
+PACKAGES = ("engine", "facade", "runtime", "state")
 # What starts something whose exception only a caller that asks for it hears of. `submit`: of a pool
 # of threads.
 MAKERS = {"create_task", "ensure_future", "submit"}
-OWNER = Path("state/background.py")
+OWNER = Path("runtime/background.py")
 
 
 def calls(tree: ast.AST) -> Iterator[tuple[ast.AST, ast.Call]]:

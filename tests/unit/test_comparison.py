@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from engine.rules.limits import DAY_MS, MAX_DELAY_MS
 from engine.settings import variable_of
 from facade.config import Settings
+from schemas.records.settings import DAY_MS, MAX_DELAY_MS
 from schemas.vocabulary import PRIORITIES
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "explanation" / "comparison.md"
@@ -28,7 +28,9 @@ DIALECTS = {"native": "REST", "sqs": "SQS", "emq": "EMQ", "mns": "MNS", "rocketm
 def rows() -> dict[str, str]:
     """What is said of Leaseway, by what it is about."""
     told = PAGE.read_text().split("## What is different", 1)[1]
-    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in told.splitlines() if line.startswith("|")]
+    cells = [
+        [cell.strip() for cell in line.strip("|").split("|")] for line in told.splitlines() if line.startswith("|")
+    ]
     return {cell[0]: cell[1] for cell in cells if len(cell) == 4}
 
 
@@ -39,8 +41,8 @@ def test_what_a_setting_gives_is_said_and_names_it(about: str, variable: str) ->
 
 
 def test_each_dialect_is_named_and_the_port_of_the_one_that_has_its_own() -> None:
-    facade = PAGE.parents[2] / "facade"
-    assert {folder.parent.name for folder in facade.glob("*/wire")} == DIALECTS.keys()
+    dialects = PAGE.parents[2] / "facade" / "dialects"
+    assert {folder.parent.name for folder in dialects.glob("*/wire")} == DIALECTS.keys()
     assert rows()["APIs for queues"] == ", ".join(DIALECTS.values()) + " (`LEASEWAY_ROCKETMQ_PORT`)"
     assert FIELDS["LEASEWAY_ROCKETMQ_PORT"].default == 0, "it is off by default, so the page names it"
 

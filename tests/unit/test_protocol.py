@@ -30,7 +30,9 @@ HEADERS = 128
 class Client:
     """A connection to the server."""
 
-    def __init__(self, served: Served, listener: Listener, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def __init__(
+        self, served: Served, listener: Listener, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
         self.served = served
         self.listener = listener
         self.reader = reader
@@ -97,6 +99,9 @@ class Nothing:
     def collect(self) -> None:
         pass
 
+    def end_plane(self) -> None:
+        pass
+
     def gone(self, connection: int) -> None:
         """Told of every connection."""
 
@@ -108,7 +113,9 @@ NOTHING = Nothing()
 
 
 @contextlib.asynccontextmanager
-async def serving(app: Any, patience_s: float = 5, limits: Limits | None = None, plain: Any = NOTHING) -> AsyncIterator[Client]:
+async def serving(
+    app: Any, patience_s: float = 5, limits: Limits | None = None, plain: Any = NOTHING
+) -> AsyncIterator[Client]:
     served = Served(app, {"of": "lifespan"})
     with socket.create_server(("127.0.0.1", 0)) as bound:
         listener = Listener(bound, plain, served, patience_s, limits=limits)
@@ -143,7 +150,10 @@ def reply(scope: Any, response: Response) -> None:
 
 async def echo(scope: Any, receive: Any, send: Any) -> None:
     """Says what it was asked, by plain messages."""
-    said = f"{scope['method']} {scope['path']} {scope['query_string'].decode()} {scope['http_version']} ".encode() + await body_of(receive)
+    said = (
+        f"{scope['method']} {scope['path']} {scope['query_string'].decode()} {scope['http_version']} ".encode()
+        + await body_of(receive)
+    )
     await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"%d" % len(said))]})
     await send({"type": "http.response.body", "body": said})
 
@@ -194,7 +204,12 @@ async def test_the_scope_is_that_of_asgi() -> None:
         client.says("GET http://h/a%2Fb HTTP/1.1", "Host: x", "X-Twice: 1", "x-twice: 2")
         await client.hears()
         assert found["headers"] == [(b"host", b"x"), (b"x-twice", b"1"), (b"x-twice", b"2")]
-        assert (found["type"], found["scheme"], found["root_path"], found["state"]) == ("http", "http", "", {"of": "lifespan"})
+        assert (found["type"], found["scheme"], found["root_path"], found["state"]) == (
+            "http",
+            "http",
+            "",
+            {"of": "lifespan"},
+        )
         assert (found["path"], found["raw_path"], found["query_string"]) == ("/a/b", b"/a%2Fb", b"")
         assert found["server"][1] == client.writer.get_extra_info("peername")[1]
         assert found["client"] == client.writer.get_extra_info("sockname")
@@ -254,9 +269,13 @@ async def test_who_reads_too_slowly_makes_the_app_wait() -> None:
         assert len((await client.hears())[2]) == 15_000_000
 
 
-@pytest.mark.parametrize(("version", "given", "kept"), [("1.1", None, True), ("1.1", "close", False), ("1.0", None, False)])
+@pytest.mark.parametrize(
+    ("version", "given", "kept"), [("1.1", None, True), ("1.1", "close", False), ("1.0", None, False)]
+)
 @APPS
-async def test_a_connection_is_kept_when_the_client_wants_it(app: Any, version: str, given: str | None, kept: bool) -> None:
+async def test_a_connection_is_kept_when_the_client_wants_it(
+    app: Any, version: str, given: str | None, kept: bool
+) -> None:
     async with serving(app) as client:
         client.says(f"GET / HTTP/{version}", *([f"Connection: {given}"] if given else []))
         assert (await client.hears())[1].get("connection") == (None if kept else "close")
@@ -351,7 +370,10 @@ async def test_the_rest_of_a_body_that_nobody_wants_is_let_go() -> None:
         (b"GET / HTTP/1.1\nHost: x\n\n", b"A line of the head does not end in CR LF."),
         (b"GET / HTTP/1.1\r\nA: b\r\n c\r\n\r\n", b"A header goes on in a second line."),
         (b"GET / HTTP/1.1\r\nA : b\r\n\r\n", b"The name of a header has a character that no name has."),
-        (b"GET / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\n", b"The header Content-Length is there twice."),
+        (
+            b"GET / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\n",
+            b"The header Content-Length is there twice.",
+        ),
         (b"GET / HTTP/1.1\r\nContent-Length: -1\r\n\r\n", b"The header Content-Length is no length."),
         (
             b"GET / HTTP/1.1\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
@@ -428,12 +450,18 @@ async def test_an_app_that_fails_is_answered_for(late: bool, caplog: pytest.LogC
             assert (await client.reader.read()).endswith(b"\r\n\r\nsome")
         else:
             status, headers, body = await client.hears()
-            assert (status, headers["connection"], body) == ("HTTP/1.1 500 Internal Server Error", "close", b"Internal Server Error")
+            assert (status, headers["connection"], body) == (
+                "HTTP/1.1 500 Internal Server Error",
+                "close",
+                b"Internal Server Error",
+            )
             assert await client.ended()
     assert "on purpose" in caplog.text
 
 
-@pytest.mark.parametrize("said", [[], [{"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"3")]}]])
+@pytest.mark.parametrize(
+    "said", [[], [{"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"3")]}]]
+)
 async def test_an_app_that_says_too_little_is_answered_for(said: list[Any], caplog: pytest.LogCaptureFixture) -> None:
     async def app(scope: Any, receive: Any, send: Any) -> None:
         for message in said:
@@ -506,7 +534,9 @@ async def all_statuses(client: Client) -> list[bytes]:
     return re.findall(rb"HTTP/1\.1 \d+ [A-Za-z ]+", said)
 
 
-@pytest.mark.parametrize("wrong", [b"zz\r\n", b"4\r\nfourX\r\n", b"-4\r\nfour\r\n", b"4\r\nfour\r\n0\r\nno colon\r\n\r\n"])
+@pytest.mark.parametrize(
+    "wrong", [b"zz\r\n", b"4\r\nfourX\r\n", b"-4\r\nfour\r\n", b"4\r\nfour\r\n0\r\nno colon\r\n\r\n"]
+)
 @pytest.mark.parametrize("apart", [False, True])
 @APPS
 async def test_a_body_that_can_not_be_read_gets_a_400_and_the_end(app: Any, apart: bool, wrong: bytes) -> None:
@@ -575,10 +605,22 @@ async def test_a_chunk_has_no_endless_extension() -> None:
     ("said", "why"),
     [
         (b"GET / HTTP/1.1\r\n\r\n", b"A request of HTTP/1.1 has one header Host, this one has 0."),
-        (b"GET / HTTP/1.1\r\nHost: a\r\nhost: a\r\n\r\n", b"A request of HTTP/1.1 has one header Host, this one has 2."),
-        (b"GET / HTTP/1.1\r\nHost: a\r\nHost: a:80\r\n\r\n", b"A request of HTTP/1.1 has one header Host, this one has 2."),
-        (b"GET / HTTP/1.1\r\nHost: a:80\r\nHost: b\r\n\r\n", b"A request of HTTP/1.1 has one header Host, this one has 2."),
-        (b"GET / HTTP/1.1\r\nHost: a:80\r\nHost: a\r\nHost: a:81\r\n\r\n", b"A request of HTTP/1.1 has one header Host, this one has 2."),
+        (
+            b"GET / HTTP/1.1\r\nHost: a\r\nhost: a\r\n\r\n",
+            b"A request of HTTP/1.1 has one header Host, this one has 2.",
+        ),
+        (
+            b"GET / HTTP/1.1\r\nHost: a\r\nHost: a:80\r\n\r\n",
+            b"A request of HTTP/1.1 has one header Host, this one has 2.",
+        ),
+        (
+            b"GET / HTTP/1.1\r\nHost: a:80\r\nHost: b\r\n\r\n",
+            b"A request of HTTP/1.1 has one header Host, this one has 2.",
+        ),
+        (
+            b"GET / HTTP/1.1\r\nHost: a:80\r\nHost: a\r\nHost: a:81\r\n\r\n",
+            b"A request of HTTP/1.1 has one header Host, this one has 2.",
+        ),
         (b"GET / HTTP/1.1\r\nHost: a b\r\n\r\n", b"The header Host is not a name and a port."),
         (b"GET / HTTP/1.1\r\nHost: a/b\r\n\r\n", b"The header Host is not a name and a port."),
         (b"GET /\r\n\r\n", b"The request is not HTTP/1.1, but 0.9."),
@@ -661,7 +703,9 @@ async def test_a_client_that_still_sends_can_read_the_last_reply(how: str) -> No
         for _ in range(20):
             await asyncio.sleep(0.02)
             client.writer.write(b"x" * 10_000)
-        assert await all_statuses(client) == [b"HTTP/1.1 400 Bad Request" if how == "refused" else b"HTTP/1.1 413 Request Entity Too Large"]
+        assert await all_statuses(client) == [
+            b"HTTP/1.1 400 Bad Request" if how == "refused" else b"HTTP/1.1 413 Request Entity Too Large"
+        ]
         assert not client.served.tasks
 
 
@@ -727,7 +771,11 @@ async def test_the_oldest_head_in_pieces_gives_way_when_others_need_the_room() -
             writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n")
             await asyncio.sleep(0.05)
         status, headers, _ = await client.hears()
-        assert (status, headers["retry-after"], headers["connection"]) == ("HTTP/1.1 503 Service Unavailable", "1", "close")
+        assert (status, headers["retry-after"], headers["connection"]) == (
+            "HTTP/1.1 503 Service Unavailable",
+            "1",
+            "close",
+        )
         assert await client.ended()
         for reader, writer in others:
             writer.write(b"\r\n")

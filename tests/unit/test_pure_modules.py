@@ -12,21 +12,32 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("engine", "facade", "schemas", "spark", "state")
+PACKAGES = ("engine", "facade", "runtime", "schemas", "spark", "state")
 OUTSIDE = {
     *("asyncio", "ctypes", "http", "select", "signal", "socket", "subprocess", "tempfile", "threading"),
-    *("confluent_kafka", "fastapi", "hiredis", "httptools", "jgo", "prometheus_client", "pyspark", "redis", "starlette", "uvicorn"),
+    *(
+        "confluent_kafka",
+        "fastapi",
+        "hiredis",
+        "httptools",
+        "jgo",
+        "prometheus_client",
+        "pyspark",
+        "redis",
+        "starlette",
+        "uvicorn",
+    ),
 }
 # Module -> the test that has it, where one of its own name would say less.
 TESTED_BY = {
-    "facade.stack.data.certificate": "tests/stack/test_tls.py",
+    "facade.programs.stack.data.certificate": "tests/stack/test_tls.py",
     "facade.http.bounds.bounds": "tests/unit/facade/test_lifespan.py",
-    "engine.runtime.outcomes": "tests/unit/engine/receive/test_waiters.py",
     "engine.journal.drainer": "tests/unit/engine/plane/test_drains.py",
-    "facade.emq.wire.codec": "tests/unit/emq/test_structs.py",  # each struct by each codec, against the library
-    "facade.emq.wire.kinds": "tests/unit/emq/test_structs.py",
-    "facade.emq.wire.tjson": "tests/unit/emq/test_structs.py",
-    "facade.emq.wire.packed": "tests/unit/emq/test_structs.py",
+    # each struct by each codec, against the library
+    "facade.dialects.emq.wire.codec": "tests/unit/emq/test_structs.py",
+    "facade.dialects.emq.wire.kinds": "tests/unit/emq/test_structs.py",
+    "facade.dialects.emq.wire.tjson": "tests/unit/emq/test_structs.py",
+    "facade.dialects.emq.wire.packed": "tests/unit/emq/test_structs.py",
 }
 
 
@@ -61,11 +72,17 @@ def pure(known: dict[str, Path]) -> list[str]:
 
 
 def does_something(path: Path) -> bool:
-    return any(isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) for node in ast.walk(ast.parse(path.read_text())))
+    return any(
+        isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) for node in ast.walk(ast.parse(path.read_text()))
+    )
 
 
 MODULES = modules(ROOT)
-PURE = [name for name in pure(MODULES) if does_something(MODULES[name]) and MODULES[name].stem not in ("__init__", "__main__")]
+PURE = [
+    name
+    for name in pure(MODULES)
+    if does_something(MODULES[name]) and MODULES[name].stem not in ("__init__", "__main__")
+]
 
 
 @pytest.mark.parametrize("name", PURE)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from benchmarks.bench.fetch import jars_of, load_generator
 from benchmarks.bench.sides import Server, Side, answers, process
-from facade.stack.processes.ports import free_port
-from facade.stack.processes.programs import find_java
+from facade.programs.stack.processes.ports import free_port
+from facade.programs.stack.processes.programs import find_java
 
 # What Java takes by itself on a machine of 24 GiB; said here, so that no machine says otherwise.
 HEAP = "-Xmx6g"
@@ -31,7 +31,14 @@ def elasticmq(name: str, *, durable: bool = False) -> Side:
             lines.append(f'messages-storage {{ enabled = true, uri = "jdbc:h2:{folder}/messages" }}')
         (folder / "elasticmq.conf").write_text("\n".join(lines) + "\n")
         jars = jars_of("elasticmq")
-        command = [find_java(), HEAP, f"-Dconfig.file={folder}/elasticmq.conf", "-cp", f"{jars}/*", "org.elasticmq.server.Main"]
+        command = [
+            find_java(),
+            HEAP,
+            f"-Dconfig.file={folder}/elasticmq.conf",
+            "-cp",
+            f"{jars}/*",
+            "org.elasticmq.server.Main",
+        ]
         endpoint = f"http://127.0.0.1:{port}"
         with process(name, command, folder, lambda: answers(endpoint)) as (pid, trouble):
             yield Server(name, endpoint, (("server", pid),), (str(load_generator()),), trouble=trouble)

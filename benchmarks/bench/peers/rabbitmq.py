@@ -11,7 +11,7 @@ from pathlib import Path
 
 from benchmarks.bench.fetch import Absent, debian_of, load_generator
 from benchmarks.bench.sides import Server, Side, process
-from facade.stack.processes.ports import free_port
+from facade.programs.stack.processes.ports import free_port
 
 CONFIG = """listeners.tcp.1 = 127.0.0.1:{port}
 log.console = true
@@ -50,12 +50,16 @@ def _start(name: str, folder: Path) -> Iterator[Server]:
         "ERL_EPMD_PORT": str(epmd),
         "ERL_EPMD_ADDRESS": "127.0.0.1",
     }
-    names = subprocess.Popen([next(erlang.glob("erts-*/bin/epmd")), "-address", "127.0.0.1", "-port", str(epmd)], stdout=subprocess.DEVNULL)
+    names = subprocess.Popen(
+        [next(erlang.glob("erts-*/bin/epmd")), "-address", "127.0.0.1", "-port", str(epmd)], stdout=subprocess.DEVNULL
+    )
     try:
         command = ["sh", str(homes[0] / "sbin" / "rabbitmq-server")]
         with process(name, command, folder, lambda: _listens(port), environment) as (pid, _):
             endpoint = f"amqp://guest:guest@127.0.0.1:{port}/"
-            yield Server(name, endpoint, (("server", pid), ("server", names.pid)), (str(load_generator("amqp")),), api="amqp")
+            yield Server(
+                name, endpoint, (("server", pid), ("server", names.pid)), (str(load_generator("amqp")),), api="amqp"
+            )
     finally:
         names.terminate()
         names.wait()

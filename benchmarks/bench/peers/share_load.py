@@ -106,7 +106,10 @@ class Load:
             "messages": len(book.acked),
             "seconds": seconds,
             "msgs_per_s": len(book.acked) / seconds,
-            "end_to_end": {f"{name}_ms": _quantile(times, q) for name, q in (("p50", 0.5), ("p99", 0.99), ("p99_9", 0.999), ("max", 1.0))},
+            "end_to_end": {
+                f"{name}_ms": _quantile(times, q)
+                for name, q in (("p50", 0.5), ("p99", 0.99), ("p99_9", 0.999), ("max", 1.0))
+            },
             "call_errors": len(book.errors),
             "error_texts": book.errors[:5],
             "timed_out": False,
@@ -133,7 +136,11 @@ class Load:
             time.sleep(max(0.0, start - time.perf_counter()))
             for number in numbers:
                 self.book.begun[number] = start
-                producer.produce(self.options.queue, b"lg1.%b.%010d.%b" % (self.book.run, number, filler), on_delivery=self._stored(number))
+                producer.produce(
+                    self.options.queue,
+                    b"lg1.%b.%010d.%b" % (self.book.run, number, filler),
+                    on_delivery=self._stored(number),
+                )
             producer.flush()
 
     def _stored(self, number: int) -> Callable[[Any, Message], None]:
@@ -182,7 +189,11 @@ def _prepare(options: argparse.Namespace) -> None:
 
 
 def _consumer(options: argparse.Namespace) -> ShareConsumer:
-    settings = {"bootstrap.servers": options.endpoint, "group.id": options.queue, "share.acknowledgement.mode": "explicit"}
+    settings = {
+        "bootstrap.servers": options.endpoint,
+        "group.id": options.queue,
+        "share.acknowledgement.mode": "explicit",
+    }
     consumer = ShareConsumer({**settings, "max.poll.records": options.batch})
     consumer.subscribe([options.queue])
     return consumer
@@ -209,7 +220,8 @@ def _hold(options: argparse.Namespace, word: str) -> None:
 def main() -> int:
     options = _options()
     _prepare(options)
-    producers = [Producer({"bootstrap.servers": options.endpoint, "acks": "all", "enable.idempotence": True, "linger.ms": 0})
+    producers = [Producer({"bootstrap.servers": options.endpoint, "acks": "all", "enable.idempotence": True,
+                           "linger.ms": 0})
                  for _ in range(options.producers)]  # fmt: skip
     consumers = [_consumer(options) for _ in range(options.consumers)]
     Load(options, options.warmup, 0.0).run(consumers, producers)

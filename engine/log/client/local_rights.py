@@ -1,5 +1,5 @@
 """What the embedded Kafka lets programs of this machine do without a password: messages of queues,
-and nothing that confers power; and the service's own password.
+and nothing that confers power.
 
 Anybody may produce to and consume from queues and read the journal, the meters and the rates, with
 any consumer group. Nobody but the service may read or write the control topic, snapshots, half
@@ -20,9 +20,6 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its public 
     AdminClient,
     ResourcePatternType,
     ResourceType,
-    ScramCredentialInfo,
-    ScramMechanism,
-    UserScramCredentialUpsertion,
 )
 
 from engine.errors import LogUnavailable
@@ -30,8 +27,6 @@ from engine.log.kafka_errors import client_logger, error_of, unavailable
 from schemas.topics import journal_topic, meter_topic, queue_topics, rates_topic
 
 LOCAL = "User:ANONYMOUS"
-# Kafka's least, enough for a password that is 256 random bits.
-ITERATIONS = 4_096
 _REQUEST_S = 30.0
 _READ = (AclOperation.READ, AclOperation.DESCRIBE, AclOperation.DESCRIBE_CONFIGS)
 
@@ -56,23 +51,6 @@ def give_rights(options: Mapping[str, str], prefix: str) -> None:
     LogUnavailable.
     """
     _settle(_admin(options), lambda admin: admin.create_acls(rights(prefix)).values())
-
-
-def set_password(options: Mapping[str, str], user: str, password: str) -> None:
-    """Sets the password of a user for SCRAM. A repeat is safe. Raises LogUnavailable."""
-    known = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_256, ITERATIONS)
-    change = UserScramCredentialUpsertion(user, known, password.encode())
-    _settle(_admin(options), lambda admin: admin.alter_user_scram_credentials([change]).values())
-
-
-def has_topic(options: Mapping[str, str], topic: str) -> bool:
-    """Whether there is such a topic. Raises LogUnavailable."""
-    try:
-        found = _admin(options).list_topics(topic, timeout=_REQUEST_S).topics[topic]
-    except KafkaException as fault:
-        error = error_of(fault)
-        raise unavailable(error, f"Kafka does not say whether it has {topic}: {error.str()}") from fault
-    return found.error is None
 
 
 def _admin(options: Mapping[str, str]) -> AdminClient:

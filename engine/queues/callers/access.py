@@ -15,10 +15,10 @@ from engine.errors import NotAuthenticated, NotAuthorised
 from engine.queues.callers.guesses import Guesses
 from engine.queues.callers.keys import KeyUses
 from engine.rules.rights import Rights, counts, role_of
-from engine.runtime.asked import note_claim
-from engine.runtime.clock import now_ms
 from engine.settings import EngineSettings
 from engine.shapes import Principal
+from runtime.asked import note_claim
+from runtime.clock import now_ms
 from schemas.accounts import account_of
 from schemas.records import KeyRecord
 from schemas.vocabulary import ANONYMOUS, Role, Verb

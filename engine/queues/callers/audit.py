@@ -22,17 +22,17 @@ from time import monotonic
 
 from engine.errors import Denied, EngineError, LogUnavailable, TooManyAttempts
 from engine.log import Log, TopicSpec
-from engine.runtime.asked import Asked, current
-from engine.runtime.clock import now_ms
-from engine.runtime.counters import Counters
 from engine.settings import EngineSettings
 from engine.shapes import Principal
+from runtime.asked import Asked, current
+from runtime.background import Background
+from runtime.cancel import cancel_all
+from runtime.clock import now_ms
+from runtime.counters import Counters
 from schemas.records.watching import AuditRecord
 from schemas.topics import audit_topic
 from schemas.vocabulary import CHANGES, Outcome, Verb
 from schemas.wire import encode
-from state.background import Background
-from state.cancel import cancel_all
 
 logger = logging.getLogger(__name__)
 

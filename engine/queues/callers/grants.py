@@ -6,7 +6,7 @@ import msgspec
 
 from engine.catalog.catalog import Catalog
 from engine.errors import InvalidValue
-from engine.queues.queues import Queues
+from engine.queues.records import QueueRecords
 from engine.rules.limits import MAX_LEVELS, check_name
 from engine.rules.rights import TAG_LEVELS, with_level
 from schemas.vocabulary import Level
@@ -15,9 +15,9 @@ from schemas.vocabulary import Level
 class Grants:
     """Changes of levels, one after the other for each queue, whichever worker makes them."""
 
-    def __init__(self, catalog: Catalog, queues: Queues) -> None:
+    def __init__(self, catalog: Catalog, records: QueueRecords) -> None:
         self._catalog = catalog
-        self._queues = queues
+        self._records = records
 
     async def set(self, name: str, principal: str, word: str, tag: str = "") -> None:
         """Gives a principal a level in place of the one it had, on the queue or on messages of a
@@ -30,7 +30,7 @@ class Grants:
             raise InvalidValue(f"{of} must be one of {', '.join(words)}, given {word!r}", field="level", limit=list(words), given=word)
         level = Level(word)
         async with self._catalog.change(name) as change:
-            queue = self._queues.known(name)
+            queue = self._records.known(name)
             record, named = queue.record, queue.tag(tag).name if tag else ""
             if principal == record.owner:
                 raise InvalidValue(f"{principal!r} owns queue {name!r}: it may do everything", field="principal", given=principal)
@@ -39,4 +39,4 @@ class Grants:
             if given > MAX_LEVELS:
                 raise InvalidValue(f"{MAX_LEVELS} principals may have rights on a queue", field="principal", limit=MAX_LEVELS, given=given)
             if grants != record.grants:
-                await self._queues.write(msgspec.structs.replace(record, grants=grants), change)
+                await self._records.write(msgspec.structs.replace(record, grants=grants), change)

@@ -16,7 +16,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 
 from engine.errors import TooManyAttempts
-from engine.runtime.counters import Counters
+from runtime.counters import Counters
 
 logger = logging.getLogger(__name__)
 

@@ -16,13 +16,13 @@ from engine.catalog.catalog import Catalog
 from engine.errors import InvalidValue, KeyNotFound
 from engine.rules.limits import check_asked, check_name
 from engine.rules.rights import role_of
-from engine.runtime.clock import now_ms
 from engine.settings import EngineSettings
 from engine.shapes import KeyInfo
+from runtime.background import Background
+from runtime.clock import now_ms
 from schemas.records import KeyRecord
 from schemas.vocabulary import Role
 from state.allotments import LastUses
-from state.background import Background
 from state.errors import StateError
 
 # A worker writes down at most once in this time that a key is used.

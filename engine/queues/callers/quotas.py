@@ -18,13 +18,14 @@ import msgspec
 
 from engine.catalog.catalog import Catalog
 from engine.errors import Conflict, NotFound, Overloaded, QuotaExceeded, Refused
-from engine.rules.limits import DAY_MS, check_send
+from engine.rules.limits import check_send
 from engine.rules.queue import Queue
 from engine.rules.rights import WaitBound
 from engine.settings import EngineSettings
 from engine.shapes import SendEntry
 from schemas.accounts import is_account
 from schemas.records import QueueRecord, TagRecord, UserRecord
+from schemas.records.settings import DAY_MS
 from state.allotments import Allotments
 from state.errors import StateError
 

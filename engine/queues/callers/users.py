@@ -14,8 +14,8 @@ from engine.outgoing.signature import webhook_secret
 from engine.outgoing.targets import target_of
 from engine.queues.callers.quotas import UserBounds
 from engine.rules.limits import check_name, check_user
-from engine.runtime.clock import now_ms
 from engine.shapes import UserInfo, UserUse
+from runtime.clock import now_ms
 from schemas.records import UserRecord
 
 

@@ -11,7 +11,7 @@ from collections.abc import Hashable, Iterable
 from msgspec import Struct
 
 from engine.rules.queue import Queue
-from engine.runtime.counters import Counters
+from runtime.counters import Counters
 from schemas.vocabulary import Reason
 from state.clock.boot import boot_s
 

@@ -15,7 +15,7 @@ import ssl
 from collections.abc import Callable, Sized
 
 from facade.http.bounds.connections import Connections
-from state.background import Background
+from runtime.background import Background
 
 log = logging.getLogger("leaseway.http")
 

@@ -19,7 +19,7 @@ from facade.http.bounds.shares import COMING, MIB
 
 NAME: Final = "libleaseway_front.so"
 # Of the functions and of what batches look like; native/src/c.rs has the same.
-INTERFACE: Final = 16
+INTERFACE: Final = 21
 # Beside this module, where the image has it, and where `make setup` builds it.
 BESIDE: Final = Path(__file__).with_name(NAME)
 BUILT: Final = Path(__file__).parents[3] / "native" / "target" / "release" / NAME
@@ -57,6 +57,7 @@ _FUNCTIONS: Final[dict[str, tuple[Any, tuple[Any, ...]]]] = {
     "front_tell": (ctypes.c_uint32, (_Pointer, ctypes.c_uint32, ctypes.c_char_p, _Size)),
     "front_ask": (_Pointer, (_Pointer, ctypes.c_uint32, _Pointer)),
     "front_refused": (ctypes.c_uint64, (_Pointer, ctypes.c_uint32)),
+    "front_panic": (None, (_Pointer,)),
     "front_fits": (ctypes.c_uint32, (ctypes.c_char_p, _Size, ctypes.c_char_p, ctypes.c_uint64)),
     "front_read": (_Size, (ctypes.c_char_p, _Size, ctypes.c_char_p, _Size)),
     "front_formats": (_Size, (ctypes.c_char_p, _Size, ctypes.c_char_p, _Size)),
@@ -72,6 +73,10 @@ class NoLibraryError(Exception):
     def __init__(self, brief: str, text: str = "") -> None:
         super().__init__(text or brief)
         self.brief = brief
+
+
+class FrontEndedError(RuntimeError):
+    """A front was asked for something after it had ended."""
 
 
 class Choice(NamedTuple):
@@ -175,7 +180,7 @@ class Limits(NamedTuple):
 
 
 class NativeFront:
-    """One front. For one thread; of no use after `free`."""
+    """One front. For one thread. After `free` each call raises FrontEndedError."""
 
     def __init__(
         self,
@@ -193,8 +198,8 @@ class NativeFront:
         self._heed = heed
         limits = limits or Limits()
         library = loaded()
-        self._front = library.front_new(descriptor, prefix, len(prefix), reads, most)
-        if not self._front:
+        self._owned: int | None = library.front_new(descriptor, prefix, len(prefix), reads, most)
+        if not self._owned:
             raise OSError("the native front could not be made")
         numbers = (ctypes.c_uint64 * len(limits))(*limits)
         if library.front_bounds(self._front, numbers, len(limits)) != len(limits):
@@ -208,8 +213,17 @@ class NativeFront:
         self._size_at, self._flags_at = ctypes.byref(self._size), ctypes.byref(self._flags)
 
     def free(self) -> None:
-        """Closes everything."""
-        self._library.front_free(self._front)
+        """Closes everything; once more does nothing."""
+        owned, self._owned = self._owned, None
+        if owned is not None:
+            self._library.front_free(owned)
+
+    @property
+    def _front(self) -> int:
+        """What the library knows it by: memory that is not ours any more after `free`."""
+        if self._owned is None:
+            raise FrontEndedError("the native front has ended: nothing can be asked of it any more")
+        return self._owned
 
     @property
     def descriptor(self) -> int:

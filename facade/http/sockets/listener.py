@@ -14,12 +14,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
-from engine.plane.library import Library
+from engine.plane.library import LEARNT, Library
 from facade.http.asgi import DIRECT
 from facade.http.sockets.answers import Answers
 from facade.http.sockets.library import ALL, BAD, FORWARDED, MORE, NOTHING, SIGNED, UNSENT, Limits, NativeFront
 from facade.http.sockets.request import Address, Request, scope_of
-from state.background import Background
+from runtime.background import Background
 
 log = logging.getLogger("leaseway.http")
 
@@ -57,8 +57,10 @@ class Routes(Protocol):
     def is_stale(self) -> bool:
         """Whether what was learnt of keys and lanes counts no more, since the last call."""
 
-    def learn(self, lanes: list[tuple[int, bytes, bytes, bytes, str]]) -> None:
-        """Takes in lanes that requests will name: number, host, path, signer, URL of the queue."""
+    def learn(self, lanes: list[tuple[int, int, bytes, bytes, bytes, str]]) -> None:
+        """Takes in lanes that requests will name: number, dialect, host, path, signer, URL of the
+        queue.
+        """
 
     def start_plane(self, library: Library) -> None:
         """Has the library serve hot requests of plain queues by itself."""
@@ -68,6 +70,9 @@ class Routes(Protocol):
 
     def collect(self) -> None:
         """Counts what the plane has answered."""
+
+    def end_plane(self) -> None:
+        """Counts that for the last time: the library is about to end."""
 
 
 @dataclass(slots=True)
@@ -158,6 +163,8 @@ class Listener:
             self._ticks.cancel()
         for connection in list(self._ends):
             self._lost(connection)
+        if self._routes is not None:
+            self._routes.end_plane()
         self._is_freed = True
         self._native.free()
 
@@ -214,20 +221,24 @@ class Listener:
         elif kind == PLANE:
             self._routes.take_plane(items, self.answers)
         elif kind == LANES:
-            self._routes.learn(items)
+            try:
+                self._routes.learn(items)
+            finally:
+                # Their first requests wait for that.
+                self._native.tell(LEARNT, [lane[0] for lane in items])
         elif kind == SIGNERS:
             for found in self._routes.keys(items):
                 self._native.learn(*found)
 
     def _begin(self, told: list[Any]) -> None:
         """Has the app answer a request."""
-        connection, ends, flags, waited_ms, body = *told[:4], told[-1]
+        connection, ends, flags, waited_us, body = *told[:4], told[-1]
         if ends:
             self._ends[connection] = _address(*ends[:2]), _address(*ends[2:])
         here, there = self._ends[connection]
         served = self._served
         scope = scope_of(told, here, there, served.scheme, served.state)
-        request = self._requests[connection] = Request(self, connection, scope, body, flags, waited_ms)
+        request = self._requests[connection] = Request(self, connection, scope, body, flags, waited_us)
         scope["extensions"] = {DIRECT: request}
         task = _background.start(request.run(served.app), "request")
         served.tasks.add(task)

@@ -11,9 +11,9 @@ import logging
 from typing import Any, Final, Protocol
 from urllib.parse import unquote
 
-from engine.plane.library import WAITED_S
 from facade.http.asgi import header_lines, status_line
 from facade.http.sockets.answers import CONTINUE, CUT, END, LAST, PAUSE, RESUME, START, WRITE, Answers
+from runtime.deadline import WAITED_S
 
 log = logging.getLogger("leaseway.http")
 
@@ -75,9 +75,9 @@ class Request:
     chunked = False
     left: int | None = None  # bytes of its body that its head has promised; None = it has promised none
 
-    def __init__(self, way: Way, connection: int, scope: dict[str, Any], body: bytes, flags: int, waited_ms: int = 0) -> None:
-        """`waited_ms`: how long the library had it in hand before."""
-        self._waited_ms = waited_ms
+    def __init__(self, way: Way, connection: int, scope: dict[str, Any], body: bytes, flags: int, waited_us: int = 0) -> None:
+        """`waited_us`: how long the library had it in hand before."""
+        self._waited_us = waited_us
         self.scope = scope
         self.gone = False  # nobody is there to read the reply
         self._way = way
@@ -121,8 +121,8 @@ class Request:
         """Has the app answer. An app that fails, or that says too little, is answered for, or its
         connection is closed.
         """
-        if self._waited_ms:
-            WAITED_S.set(self._waited_ms / 1000)  # of this task alone
+        if self._waited_us:
+            WAITED_S.set(self._waited_us / 1_000_000)  # of this task alone
         try:
             await app(self.scope, self.receive, self.send)
             if not self.ended and not self.gone:

@@ -20,7 +20,7 @@ from engine.plane.whys import FAILED as HAS_FAILED
 from engine.shapes import Principal
 from facade.dialect import Response
 from facade.http.asgi import header_lines, status_line
-from facade.http.front import Hosts
+from facade.http.front import GONE, Hosts
 from facade.http.metrics import BUCKETS
 from facade.http.sockets.answers import Answers
 from schemas.vocabulary import Verb
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from engine.engine import Engine
     from facade.http.metrics import Metrics
 
+# Whose lanes they are; native/src/requests.rs has the same.
+SQS, NATIVE, EMQ = range(3)
 # The library tells a lane again when it knows this many others; twice as many are kept here, for
 # those that requests of before may still name.
 LANES: Final = 4096
@@ -63,8 +65,10 @@ class Lanes(ABC):
         """Raises any error for requests that the app answers, which says why."""
 
     @abstractmethod
-    def error(self, verb: int, error: Exception) -> Response:
-        """Returns an error as the dialect tells it."""
+    def error(self, verb: int, error: Exception, call: Sequence[Any], by: Principal | None) -> Response:
+        """Returns an error as the dialect tells it. `call`: what an answer of EMQ repeats; `by`
+        is None when it is not known any more.
+        """
 
     @abstractmethod
     def route(self, number: int, lane: Lane) -> dict[Verb, str]:
@@ -98,8 +102,9 @@ class Lanes(ABC):
         known = self._whys.get(lane)
         return "" if known is None else known.get(verb, NEW)  # it may, since a moment ago
 
-    def failed(self, connection: int, lane: int, verb: int, fault: int, text: str, answers: Answers) -> None:
+    def failed(self, told: Sequence[Any], answers: Answers) -> None:
         """Answers a request that the plane has begun, and that has not succeeded."""
+        connection, lane, verb, fault, took_us, text, call = told
         known = self._lanes.get(lane)
         if known is None and fault == NOT_STORED:
             answers.passed.append(connection)  # nothing was done, and rights may have changed
@@ -108,15 +113,15 @@ class Lanes(ABC):
             return
         # Begun again, a message could be stored twice, also where what it named is forgotten.
         error = _error(fault, text, "" if known is None else known.queue)
-        response = self.error(verb, error)
+        response = self.error(verb, error, call, None if known is None else known.by)
         answers.other.append((connection, status_line(response.status) + header_lines(response.headers), response.body))
         answers.soon()
-        self._metrics.observe(self.names[verb], response.status, 0.0)
+        self._metrics.observe(self.names[verb], response.status, took_us / 1_000_000)
         self._metrics.count_way(HAS_FAILED, 1)
 
-    def observe(self, verb: int, requests: int, seconds: float, between: Sequence[int]) -> None:
-        """Counts requests that the plane has answered."""
-        self._metrics.observe_many(self.names[verb], _OK, requests, seconds, between)
+    def observe(self, verb: int, gone: bool, requests: int, seconds: float, between: Sequence[int]) -> None:
+        """Counts requests that the plane has answered, or whose clients have gone."""
+        self._metrics.observe_many(self.names[verb], GONE if gone else _OK, requests, seconds, between)
         self._metrics.count_way("", requests)
 
 
@@ -127,8 +132,8 @@ def _error(fault: int, text: str, queue: str) -> EngineError:
 
 
 class AllLanes:
-    """Those of all dialects of a worker; see `facade.http.sockets.listener.Routes`. `named`: of the
-    dialect whose requests name a queue by a URL in their bodies; of the others the path says it.
+    """Those of all dialects of a worker, by their numbers; see
+    `facade.http.sockets.listener.Routes`.
     """
 
     def __init__(
@@ -136,8 +141,7 @@ class AllLanes:
         engine: Engine,
         metrics: Metrics,
         request_prefix: bytes,
-        named: Lanes,
-        others: Lanes,
+        lanes: Mapping[int, Lanes],
         *,
         signed: bool,
         trusts_proxy: bool,
@@ -146,10 +150,9 @@ class AllLanes:
         self.wants_signatures = signed
         self.trusts_proxy = trusts_proxy
         self._engine = engine
-        self._key_changes = engine.key_changes
-        self._named = named
-        self._others = others
-        self._all = named, others
+        self._key_changes = engine.callers.key_changes
+        self._by_dialect = lanes
+        self._all = tuple(lanes.values())
         self._of = {verb: lanes for lanes in self._all for verb in lanes.names}
         self._library: Library | None = None
         self._metrics = metrics
@@ -161,29 +164,34 @@ class AllLanes:
 
     def is_stale(self) -> bool:
         """See `Routes`."""
-        changes, self._key_changes = self._key_changes, self._engine.key_changes
+        changes, self._key_changes = self._key_changes, self._engine.callers.key_changes
         if changes == self._key_changes:
             return False
         for lanes in self._all:
             lanes.forget()
         return True
 
-    def learn(self, lanes: list[tuple[int, bytes, bytes, bytes, str]]) -> None:
+    def learn(self, lanes: list[tuple[int, int, bytes, bytes, bytes, str]]) -> None:
         """See `Routes`."""
-        for lane in lanes:
-            (self._named if lane[-1] else self._others).learn(*lane)
+        for number, dialect, host, path, signer, url in lanes:
+            self._by_dialect[dialect].learn(number, host, path, signer, url)
 
     def start_plane(self, library: Library) -> None:
         """See `Routes`."""
         self._library = library
         self._engine.plane.start(library, BUCKETS)
+        self._engine.plane_news.wanted.connect(self.collect)
+
+    def end_plane(self) -> None:
+        """See `Routes`."""
+        self.collect()
+        self._library = None
 
     def take_plane(self, news: Sequence[Any], answers: Answers) -> None:
         """See `Routes`."""
         for one in news:
             if one[0] == FAILED:
-                _, connection, lane, verb, fault, text = one
-                self._of[verb].failed(connection, lane, verb, fault, text, answers)
+                self._of[one[3]].failed(one[1:], answers)
             else:
                 self._engine.plane_news.take(one)
 
@@ -193,8 +201,8 @@ class AllLanes:
             return
         for why, lane, bit, count in self._library.ask(WHYS):
             self._metrics.count_way(self._why(lane, bit) if why == LANE else OF_LIBRARY[why], count)
+        self._engine.plane_news.collect(self._library, lambda verb, *counts: self._of[verb].observe(verb, *counts))
         if self._engine.plane.is_on:
-            self._engine.plane_news.collect(self._library, lambda verb, *counts: self._of[verb].observe(verb, *counts))
             for lanes in self._all:
                 if lanes.unrouted:
                     self._engine.plane.retell(lanes.unrouted)

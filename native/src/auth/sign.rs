@@ -1,7 +1,7 @@
 //! Signature Version 4 of a plain request: whether a key that Python has given has made it.
 //!
 //! The answer is yes, or that Python should look: it has the words for what is wrong, and the rest
-//! of what AWS takes. `facade/sqs/signature.py` has the same rules.
+//! of what AWS takes. `facade/dialects/sqs/signature.py` has the same rules.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

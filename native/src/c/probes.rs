@@ -1,6 +1,6 @@
 //! Functions of the interface that tests call, and workers do not.
 
-use super::{bytes, give};
+use super::{bytes, give, Owned};
 use crate::auth::sign;
 use crate::http::head::{self, Found};
 use crate::http::stream;
@@ -12,7 +12,7 @@ use crate::plane::redis::probe::Probe;
 use crate::requests;
 
 /// For tests: what is read of one request that is whole, copied into `news` of `room` bytes: `[verb, host,
-/// path, signer, url, [[id, value], ...], most, wait s, lease s]` with -1 for what is not given. Returns
+/// path, signer, url, [[id, value, lease s], ...], most, wait s, lease s]` with -1 for what is not given. Returns
 /// the size; 0 = it is Python's, or there is no room.
 ///
 /// # Safety
@@ -26,15 +26,16 @@ pub unsafe extern "C" fn front_read(request: *const u8, size: usize, news: *mut 
     let Some(body) = request.get(found.bytes..found.bytes + plain.body_bytes) else { return 0 };
     let (mut scratch, mut packer) = (Vec::new(), Packer::default());
     let mut scanner = Scanner::new(body, &mut scratch);
-    let Ok(read) = requests::read(plain.verb, &mut scanner) else { return 0 };
+    let Ok((verb, read)) = requests::read(plain.form, &mut scanner) else { return 0 };
     packer.array(9);
-    packer.uint(plain.verb as u64);
+    packer.uint(verb as u64);
     [plain.host, plain.path, plain.whose].iter().for_each(|part| packer.binary(part));
     packer.text(scanner.text(read.url));
     packer.array(read.entries.len());
     for entry in &read.entries {
-        packer.array(2);
+        packer.array(3);
         [entry.id, entry.value].iter().for_each(|place| packer.binary(scanner.text(*place)));
+        packer.int(entry.lease_s);
     }
     [read.most, read.wait_s, read.lease_s].iter().for_each(|value| packer.int(value.unwrap_or(-1)));
     // SAFETY: by this function's contract.
@@ -66,6 +67,18 @@ pub unsafe extern "C" fn front_fits(request: *const u8, size: usize, key: *const
 pub unsafe extern "C" fn front_stream(bytes: *const u8, size: usize, step: usize, news: *mut u8, room: usize) -> usize {
     // SAFETY: by this function's contract.
     unsafe { give(&stream::packed(self::bytes(bytes, size), step), news, room) }
+}
+
+/// For tests: has the thread of the plane panic, at once.
+///
+/// # Safety
+/// `front` is one of `front_new`.
+#[no_mangle]
+pub unsafe extern "C" fn front_panic(front: *mut Owned) {
+    // SAFETY: by this function's contract, and no other reference lives.
+    let mut front = unsafe { &*front }.front();
+    front.planes.panics = true;
+    front.rouse();
 }
 
 /// A connection to Redis for tests; it does what `front_redis_ask` says.

@@ -1,6 +1,5 @@
 //! What a head says of the body that follows it, and of its connection.
 
-use crate::http::plain::once;
 use crate::http::refusal::Refusal;
 
 /// Digits of a length.
@@ -104,4 +103,13 @@ impl<'a> Reading<'a> {
 fn length(value: &[u8]) -> Option<u64> {
     let legal = (1..=LENGTH_DIGITS).contains(&value.len()) && value.iter().all(u8::is_ascii_digit);
     legal.then(|| value.iter().fold(0, |sum, digit| sum * 10 + u64::from(digit - b'0')))
+}
+
+/// Keeps a value that may come once, and must be good.
+pub fn once<T>(place: &mut Option<T>, value: Option<T>) -> bool {
+    let first = place.is_none() && value.is_some();
+    if first {
+        *place = value;
+    }
+    first
 }

@@ -1,6 +1,7 @@
 //! Tests of `head`, `framing`, `body` and `stream`: what is read, what is refused, and that no bytes
 //! do harm.
 
+use crate::chance::Chance;
 use crate::http::body::{Body, Taken};
 use crate::http::framing::Length;
 use crate::http::head::{read, Found, HEAD_BYTES};
@@ -164,20 +165,10 @@ fn what_stands_beside_a_body_is_bounded() {
     assert!(taken(&format!("0\r\n{}", "A: b\r\n".repeat(HEAD_BYTES / 6 + 1))).is_none());
 }
 
-/// A small generator of numbers, so that each run has the same (xorshift).
-struct Chance(u64);
-
-impl Chance {
-    fn below(&mut self, most: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 % most as u64) as usize
-    }
-}
-
-const STREAM: &[u8] = b"POST /a?b HTTP/1.1\r\nHost: localhost:9400\r\nX-Amz-Target: AmazonSQS.SendMessage\r\nContent-Length: 4\r\n\r\nfour\
-POST /v1/queues/q/messages HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\nExpect: 100-continue\r\n\r\n\
+const STREAM: &[u8] = b"POST /a?b HTTP/1.1\r\nHost: localhost:9400\r\nX-Amz-Target: AmazonSQS.SendMessage\r\n\
+Content-Length: 4\r\n\r\nfour\
+POST /v1/queues/q/messages HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\
+Expect: 100-continue\r\n\r\n\
 5;a=b\r\nseven\r\n0\r\nA: b\r\n\r\nGET http://h/ HTTP/1.0\r\nHost: h\r\n\r\n";
 const PIECES: [&[u8]; 16] = [
     b"\r\n",

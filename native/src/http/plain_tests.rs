@@ -1,8 +1,8 @@
 //! Tests of `plain`: which heads are read here, and which go the long way.
 
 use crate::http::head::{read, Found, Head};
-use crate::http::plain::{Plain, BODY_BYTES};
-use crate::requests::Verb;
+use crate::http::plain::{Plain, SEND_BYTES, SMALL_BYTES};
+use crate::requests::{Form, Verb};
 
 const PLAIN: &str =
     "POST / HTTP/1.1\r\nHost: localhost:9400\r\nX-Amz-Target: AmazonSQS.SendMessage\r\nContent-Length: 12\r\n\r\n";
@@ -26,9 +26,12 @@ fn is_other(text: &str) -> bool {
 
 #[test]
 fn a_plain_head() {
-    let text = with("Authorization: AWS4-HMAC-SHA256 Credential=key/20261124/us-east-1/sqs/aws4_request, SignedHeaders=host, Signature=0");
+    let text = with(
+        "Authorization: AWS4-HMAC-SHA256 Credential=key/20261124/us-east-1/sqs/aws4_request, \
+     SignedHeaders=host, Signature=0",
+    );
     let head = plain(&text);
-    assert_eq!((head.verb, head.path, head.host), (Verb::Send, &b"/"[..], &b"localhost:9400"[..]));
+    assert_eq!((head.form, head.path, head.host), (Form::Of(Verb::Send), &b"/"[..], &b"localhost:9400"[..]));
     assert_eq!((head.whose, head.body_bytes), (&b"key/20261124/us-east-1"[..], 12));
     assert_eq!(head_of(&text).bytes, text.len());
 }
@@ -115,7 +118,17 @@ fn heads_that_are_left_to_python() {
     ] {
         assert!(is_other(&PLAIN.replacen(from, to, 1)), "{from} {to}");
     }
-    assert!(is_other(&PLAIN.replace(": 12", &format!(": {}", BODY_BYTES + 1))));
+}
+
+#[test]
+fn sends_may_be_longer_than_other_requests() {
+    for (verb, most) in
+        [("SendMessageBatch", SEND_BYTES), ("ReceiveMessage", SMALL_BYTES), ("DeleteMessageBatch", SMALL_BYTES)]
+    {
+        let sized = |bytes: usize| PLAIN.replace("SendMessage", verb).replace(": 12", &format!(": {bytes}"));
+        assert!(!is_other(&sized(most)), "{verb}");
+        assert!(is_other(&sized(most + 1)), "{verb}");
+    }
 }
 
 #[test]
@@ -130,4 +143,16 @@ fn credentials_in_other_forms_are_left_to_python() {
     ] {
         assert!(is_other(&with(&format!("Authorization: {value}"))), "{value}");
     }
+}
+
+#[test]
+fn the_query_of_an_emq_call_is_kept() {
+    let lines = "Host: localhost\r\nContent-Type: application/x-thrift-binary\r\nContent-Length: 12\r\n\r\n";
+    let call = |query: &str| format!("POST /v1/api/message{query} HTTP/1.1\r\n{lines}");
+    for (given, kept) in [("?id=abcdef01&type=x", "id=abcdef01&type=x"), ("?", ""), ("", "")] {
+        let text = call(given);
+        assert_eq!(plain(&text).query, kept.as_bytes());
+    }
+    assert!(!is_other(&call(&format!("?id={}", "a".repeat(509)))));
+    assert!(is_other(&call(&format!("?id={}", "a".repeat(510)))), "it is Python's, which reads all of it");
 }

@@ -1,33 +1,39 @@
 //! What a connection asks: what the plane may serve is read to its end, all else told to Python.
 
+use std::net::IpAddr;
 use std::time::Instant;
 
 use crate::auth::keys::From;
-use crate::auth::sign;
+use crate::auth::sign::{self, Key};
 use crate::batch::Whose;
 use crate::http::body::Body;
 use crate::http::framing::Length;
 use crate::http::head::{self, Found};
 use crate::http::pace::Pace;
+use crate::http::plain::{Plain, SMALL_BYTES};
 use crate::http::refusal::Refusal;
 use crate::json::Scanner;
-use crate::net::connection::{Asked, Coming, Connection, State, TURN_BYTES};
+use crate::net::asked::{Asked, Coming};
+use crate::net::connection::{Connection, State};
 use crate::net::front::{Front, Reads};
-use crate::net::planes::may;
+use crate::net::routes::may;
 use crate::plane::whys::Why;
-use crate::requests;
+use crate::requests::{self, Form};
 
-/// Connections that Python reads after one look; others follow after the next.
-const READS: usize = 8;
-
+/// Why a request is not asked.
 enum Outcome {
-    Asked,
     Part,
     /// It is Python's.
     Other(Why),
     /// It is of a lane of which Python does not let the plane serve such requests (a bit of a route).
     Unrouted(u64, u8),
     Refused(Refusal),
+}
+
+impl std::convert::From<Why> for Outcome {
+    fn from(why: Why) -> Self {
+        Self::Other(why)
+    }
 }
 
 impl Front {
@@ -50,73 +56,101 @@ impl Front {
             return;
         }
         match self.ask(connection, now) {
-            Outcome::Asked => connection.part_since = None,
-            Outcome::Part => {
+            Ok(()) => connection.part_since = None,
+            Err(Outcome::Part) => {
                 connection.part_since.get_or_insert(now);
             }
-            Outcome::Other(why) => {
+            Err(Outcome::Other(why)) => {
                 self.planes.whys.note(why);
                 self.tell(connection, now);
             }
-            Outcome::Unrouted(lane, verb) => {
+            Err(Outcome::Unrouted(lane, verb)) => {
                 self.planes.whys.note_lane(lane, verb);
                 self.tell(connection, now);
             }
-            Outcome::Refused(refusal) => self.refuse(connection, &refusal, now),
+            Err(Outcome::Refused(refusal)) => self.refuse(connection, &refusal, now),
         }
     }
 
-    fn ask(&mut self, connection: &mut Connection, now: Instant) -> Outcome {
+    fn ask(&mut self, connection: &mut Connection, now: Instant) -> Result<(), Outcome> {
         let found = match head::read(&connection.input, &mut connection.checked) {
             Found::Head(found) => found,
-            Found::Part => return Outcome::Part,
-            Found::Refused(refusal) => return Outcome::Refused(refusal),
+            Found::Part => return Err(Outcome::Part),
+            Found::Refused(refusal) => return Err(Outcome::Refused(refusal)),
         };
         connection.checked = 0;
-        let plain = match found.plain {
-            Ok(_) if self.reads == Reads::Nothing => return Outcome::Other(Why::Off),
-            Ok(_) if self.held.asked > self.bounds.asked_bytes => return Outcome::Other(Why::Busy),
-            Ok(plain) => plain,
-            Err(why) => return Outcome::Other(why),
-        };
+        let plain = found.plain?;
         // Before the body: of a stranger none is kept here.
-        let mut key = None;
-        if self.reads == Reads::Signed {
-            let from = From::new(if self.trusts_proxy { plain.forwarded } else { b"" }, connection.peer);
-            key = self.keys.of(plain.whose, from, now);
-            if key.is_none() {
-                if !plain.whose.is_empty() {
-                    self.batch.signer(plain.whose, from);
-                }
-                return Outcome::Other(Why::Key);
-            }
-        }
+        let key = self.key(&plain, connection.peer, now)?;
         let end = found.bytes + plain.body_bytes;
-        let Some(body) = connection.input.get(found.bytes..end) else { return Outcome::Part };
+        let Some(body) = connection.input.get(found.bytes..end) else {
+            let has_room = plain.body_bytes <= SMALL_BYTES || self.held.part <= self.bounds.part_bytes / 2;
+            return Err(if has_room { Outcome::Part } else { Why::Size.into() });
+        };
         let mut scanner = Scanner::new(body, &mut self.scratch);
-        let Ok(mut request) = requests::read(plain.verb, &mut scanner) else { return Outcome::Other(Why::Fields) };
-        let whose = Whose { host: plain.host, path: plain.path, signer: plain.whose };
+        let (verb, mut request) = requests::read(plain.form, &mut scanner)?;
+        if let Some(call) = &mut request.call {
+            call.query = plain.query.to_vec();
+        }
+        let whose = Whose { dialect: verb.dialect(), host: plain.host, path: plain.path, signer: plain.whose };
         let url = scanner.text(request.url);
         let known = self.batch.known_lane(whose, url);
-        if let Some(lane) = known.filter(|lane| !self.planes.lets(*lane, plain.verb)) {
-            return Outcome::Unrouted(lane, may(plain.verb));
+        if let Some(lane) = known.filter(|lane| !self.planes.routes.lets(*lane, verb)) {
+            return Err(Outcome::Unrouted(lane, may(verb)));
         }
-        if key.is_some_and(|key| !sign::fits(&connection.input[..found.bytes], &plain, body, key, sign::now_s())) {
-            return Outcome::Other(Why::Key);
+        if key.is_some_and(|key| !sign::fits(&connection.input[..found.bytes], &plain, body, &key, sign::now_s())) {
+            return Err(Why::Key.into());
         }
-        let Some(lane) = known else {
-            // Python hears of it, and may let the plane serve the next.
-            return Outcome::Unrouted(self.batch.lane(whose, url), may(plain.verb));
+        let asked = if let Some(lane) = known {
+            let (asked, ask) = self.planes.ask(connection.id, lane, verb, &mut request, &scanner, now)?;
+            self.planes.asks.push_back(ask);
+            connection.is_closing |= !found.framing.keeps;
+            asked
+        } else {
+            // Python hears of it, and says what the plane may serve; then this one is asked again.
+            self.planes.unlearnt.entry(self.batch.lane(whose, url)).or_default().push(connection.id);
+            Asked { is_unlearnt: true, ..Asked::default() }
         };
-        let (asked, ask) = match self.planes.ask(connection.id, lane, plain.verb, &mut request, &scanner, now) {
-            Ok(found) => found,
-            Err(why) => return Outcome::Other(why),
-        };
-        self.planes.asks.push_back(ask);
         connection.asked = Some(Asked { bytes: end, began: Some(now), ..asked });
-        connection.is_closing |= !found.framing.keeps;
         connection.state = State::Asked;
-        Outcome::Asked
+        Ok(())
+    }
+
+    /// The key that is to have signed a request, if one is; or why the request is Python's.
+    fn key(&mut self, plain: &Plain, peer: IpAddr, now: Instant) -> Result<Option<Key>, Why> {
+        if self.reads == Reads::Nothing {
+            return Err(Why::Off);
+        }
+        if self.held.asked > self.bounds.asked_bytes {
+            return Err(Why::Busy);
+        }
+        if self.reads == Reads::All {
+            return Ok(None);
+        }
+        let from = From::new(if self.trusts_proxy { plain.forwarded } else { b"" }, peer);
+        let key = self.keys.of(plain.whose, from, now).copied();
+        // Whether a client of EMQ has signed, Python finds by its secret.
+        if key.is_none() && !plain.whose.is_empty() && !matches!(plain.form, Form::Thrift(_)) {
+            self.batch.signer(plain.whose, from);
+        }
+        key.map(Some).ok_or(Why::Key)
+    }
+
+    /// Python has heard of a lane: its requests that wait for that are asked again.
+    pub fn learnt(&mut self, lane: u64, now: Instant) {
+        for id in self.planes.unlearnt.remove(&lane).unwrap_or_default() {
+            let Some(slot) = self.slots.of(id) else { continue };
+            let Some(mut connection) = self.slots.lift(slot) else { continue };
+            if connection.asked.take_if(|asked| asked.is_unlearnt).is_some() {
+                connection.state = State::Ready;
+                if connection.is_closing {
+                    self.tell(&mut connection, now); // it may ask nothing more
+                } else {
+                    self.serve(&mut connection, now);
+                }
+            }
+            self.settle(connection, slot, now);
+        }
     }
 
     /// Tells a request whose head is whole to Python, with what has come of its body.
@@ -164,83 +198,6 @@ impl Front {
         connection.asked = Some(Asked::default());
         connection.state = State::Asked;
         Ok(bytes + taken.used)
-    }
-
-    /// Has Python read the body of what is its own: bytes that we had read would be copied more often.
-    pub(super) fn offer(&mut self, connection: &mut Connection, slot: usize) {
-        if !connection.wants_turn() {
-            return;
-        }
-        if self.batch.reads() >= READS {
-            self.take_turn(connection, slot);
-            return;
-        }
-        connection.is_offered = true;
-        self.batch.read(connection.id);
-    }
-
-    /// Python reads a body into `room`; how many bytes, and whether all of it has come. 0 = there is
-    /// nothing now. If there is more, the connection stands behind those that had no turn in the last
-    /// look.
-    pub fn receive(&mut self, slot: usize, room: &mut [u8]) -> (usize, bool) {
-        let now = Instant::now();
-        let Some(mut connection) = self.slots.lift(slot) else { return (0, false) };
-        connection.is_offered = false;
-        if connection.state != State::Asked || connection.coming.is_none() || !connection.wants_turn() {
-            self.slots.put_back(slot, connection);
-            self.turn(slot, now);
-            return (0, false);
-        }
-        let found = self.receive_body(&mut connection, room, now);
-        self.settle(connection, slot, now);
-        found
-    }
-
-    fn receive_body(&mut self, connection: &mut Connection, room: &mut [u8], now: Instant) -> (usize, bool) {
-        let Some(mut coming) = connection.coming.take() else { return (0, false) };
-        let most = coming.body.most(room.len());
-        let size = connection.receive(&mut room[..most]);
-        if size > 0 {
-            connection.idle_since = now;
-            coming.pace.came(size);
-        }
-        match coming.body.take(&mut room[..size]) {
-            Ok(taken) if coming.body.is_whole() => {
-                connection.input.extend_from_slice(&room[taken.used..size]);
-                connection.hear_end();
-                (taken.body, true)
-            }
-            Ok(taken) => {
-                connection.coming = Some(coming);
-                (taken.body, false)
-            }
-            Err(refusal) => {
-                self.refuse(connection, &refusal, now);
-                (0, false)
-            }
-        }
-    }
-
-    /// Reads what nobody wants any more.
-    pub(super) fn drop_input(&mut self, connection: &mut Connection, now: Instant) {
-        let mut left = TURN_BYTES;
-        while left > 0 && connection.wants_turn() {
-            let size = connection.receive(&mut self.buffer);
-            left = left.saturating_sub(size);
-            let Some(coming) = &mut connection.coming else { continue };
-            coming.pace.came(size);
-            match coming.body.take(&mut self.buffer[..size]) {
-                Ok(taken) if coming.body.is_whole() => {
-                    connection.input.extend_from_slice(&self.buffer[taken.used..size]);
-                    connection.coming = None;
-                    connection.state = State::Ready;
-                    connection.idle_since = now;
-                    return self.serve(connection, now);
-                }
-                Ok(_) => {}
-                Err(_) => self.end(connection, now),
-            }
-        }
     }
 
     /// No key counts any more, and lanes are told again.

@@ -12,6 +12,9 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ServerConfig, ServerConnection};
 
+/// Of what is read at once from a socket that is encrypted: a record of TLS, about.
+const RECORD_BYTES: usize = 16 * 1024;
+
 /// Returns the settings of connections that show a certificate, with its chain, and its key, in PEM;
 /// or what is wrong with these.
 pub fn config(certificates: &[u8], key: &[u8]) -> Result<Arc<ServerConfig>, String> {
@@ -37,6 +40,7 @@ pub fn config(certificates: &[u8], key: &[u8]) -> Result<Arc<ServerConfig>, Stri
 pub struct Client {
     stream: TcpStream,
     session: Option<Box<ServerConnection>>,
+    is_drained: bool,
 }
 
 impl Client {
@@ -46,7 +50,7 @@ impl Client {
             Some(config) => Some(Box::new(ServerConnection::new(config.clone()).ok()?)),
             None => None,
         };
-        Some(Self { stream, session })
+        Some(Self { stream, session, is_drained: false })
     }
 
     pub fn source(&mut self) -> &mut impl Source {
@@ -58,8 +62,9 @@ impl Client {
         [self.stream.local_addr().ok(), self.stream.peer_addr().ok()]
     }
 
-    pub fn is_tls(&self) -> bool {
-        self.session.is_some()
+    /// Whether the last read has found all that had come: the system tells of more.
+    pub fn is_drained(&self) -> bool {
+        self.is_drained
     }
 
     pub fn is_handshaking(&self) -> bool {
@@ -73,16 +78,7 @@ impl Client {
 
     /// Sends what TLS has to send.
     pub fn flush(&mut self) -> io::Result<()> {
-        let Some(session) = &mut self.session else { return Ok(()) };
-        while session.wants_write() {
-            match session.write_tls(&mut self.stream) {
-                Ok(0) => return Err(ErrorKind::WriteZero.into()),
-                Ok(_) => {}
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(())
+        self.session.as_mut().map_or(Ok(()), |session| send(session, &mut self.stream))
     }
 
     /// Says that nothing more will be written, as far as there is room to say it.
@@ -108,26 +104,101 @@ impl AsRawFd for Client {
 }
 
 impl Read for Client {
+    /// Reads what has come, as far as there is room for it; `is_drained` says whether that was all.
     fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        let Some(session) = &mut self.session else {
+            let size = self.stream.read(room)?;
+            self.is_drained = size < room.len();
+            return Ok(size);
+        };
+        self.is_drained = false;
+        let mut filled = 0;
         loop {
-            let Some(session) = &mut self.session else { return self.stream.read(room) };
-            match session.reader().read(room) {
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
-                // A client that ends without saying so has ended all the same.
-                Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(0),
-                read => return read,
+            if decrypted(session, room, &mut filled)? || filled == room.len() {
+                self.is_drained = false; // the next call says that it has ended, or has more
+                return Ok(filled);
             }
-            session.read_tls(&mut self.stream)?;
-            if let Err(error) = session.process_new_packets() {
-                let _ = self.flush(); // the alert that says why
-                return Err(io::Error::new(ErrorKind::InvalidData, error));
+            if self.is_drained && filled > 0 {
+                return Ok(filled);
             }
-            match self.flush() {
-                Err(error) if error.kind() != ErrorKind::WouldBlock => return Err(error),
-                _ => {}
-            }
+            // Behind a part of a record the end may stand, of which the system has told already.
+            self.is_drained = match take_in(session, &mut self.stream, room, &mut filled) {
+                Err(error) if error.kind() == ErrorKind::WouldBlock && filled > 0 => true,
+                Err(error) if error.kind() == ErrorKind::Interrupted => false,
+                is_short => is_short?,
+            };
         }
     }
+}
+
+/// Moves what was decrypted to `room`, behind what is there. Returns whether the client has ended.
+fn decrypted(session: &mut ServerConnection, room: &mut [u8], filled: &mut usize) -> io::Result<bool> {
+    while *filled < room.len() {
+        match session.reader().read(&mut room[*filled..]) {
+            Ok(0) => return Ok(true),
+            Ok(size) => *filled += size,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
+            // A client that ends without saying so has ended all the same.
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(true),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(false)
+}
+
+/// Reads from the socket once, and decrypts that. Returns whether there was less than might have been.
+fn take_in(
+    session: &mut ServerConnection,
+    stream: &mut TcpStream,
+    room: &mut [u8],
+    filled: &mut usize,
+) -> io::Result<bool> {
+    if room.len() - *filled < 3 * RECORD_BYTES {
+        // What comes of it may not have room here, and the session holds no more than it takes by itself.
+        session.read_tls(stream)?;
+        return process(session, stream).map(|()| false);
+    }
+    let mut encrypted = [0; RECORD_BYTES];
+    let size = stream.read(&mut encrypted)?;
+    let mut piece = &encrypted[..size];
+    loop {
+        let taken = session.read_tls(&mut piece)?;
+        process(session, stream)?;
+        // What comes behind the end that a client has said counts for nothing.
+        if taken == 0 || piece.is_empty() || decrypted(session, room, filled)? {
+            return Ok(size < RECORD_BYTES);
+        }
+    }
+}
+
+/// Decrypts what the session was given, and sends what TLS says to that.
+fn process(session: &mut ServerConnection, stream: &mut TcpStream) -> io::Result<()> {
+    if let Err(error) = session.process_new_packets() {
+        let _ = send(session, stream); // the alert that says why
+        return Err(io::Error::new(ErrorKind::InvalidData, error));
+    }
+    send_some(session, stream)
+}
+
+/// Sends what TLS has to send, as far as the socket takes it now.
+fn send_some(session: &mut ServerConnection, stream: &mut TcpStream) -> io::Result<()> {
+    match send(session, stream) {
+        Err(error) if error.kind() != ErrorKind::WouldBlock => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Sends what TLS has to send.
+fn send(session: &mut ServerConnection, stream: &mut TcpStream) -> io::Result<()> {
+    while session.wants_write() {
+        match session.write_tls(stream) {
+            Ok(0) => return Err(ErrorKind::WriteZero.into()),
+            Ok(_) => {}
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
 }
 
 impl Write for Client {
@@ -138,10 +209,7 @@ impl Write for Client {
         self.flush()?; // what waits is bounded by what TLS makes of one call
         let Some(session) = &mut self.session else { return Ok(0) };
         let size = session.writer().write(bytes)?;
-        match self.flush() {
-            Err(error) if error.kind() != ErrorKind::WouldBlock => Err(error),
-            _ => Ok(size),
-        }
+        send_some(session, &mut self.stream).map(|()| size)
     }
 
     fn flush(&mut self) -> io::Result<()> {

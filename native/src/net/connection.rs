@@ -2,23 +2,20 @@
 //!
 //! `front` moves it from state to state; verbs are not known here.
 
-use std::io::{ErrorKind, Read, Write};
+use std::io::{ErrorKind, Read};
 use std::net::IpAddr;
 use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 
-use crate::c::has_ended;
-use crate::dialects::Repeats;
-use crate::http::body::Body;
-use crate::http::pace::Pace;
 use crate::http::refusal::Refusal;
+use crate::net::asked::{Asked, Coming};
 use crate::net::client::Client;
-use crate::plane::routes::Route;
+use crate::net::held::Held;
+use crate::net::output::Output;
+use crate::system::has_ended;
 
 /// Bytes that are read of a connection before others have their turn.
 pub const TURN_BYTES: usize = 64 * 1024;
-/// Bytes that wait to be sent before Python is told to wait; it hears when all have left.
-pub const OUTPUT_BYTES: usize = 64 * 1024;
 /// Room that an idle connection keeps.
 const KEPT_BYTES: usize = 16 * 1024;
 
@@ -35,39 +32,6 @@ pub enum State {
     /// closed with bytes unread is reset, and the reset may reach the client before it has read the
     /// reply (RFC 9112, 9.6).
     Last,
-}
-
-/// The request that is being answered. Of a plain one, what its reply repeats, and the bytes of the
-/// input that it has.
-#[derive(Debug, Default)]
-pub struct Asked {
-    pub bytes: usize,
-    pub repeats: Option<Box<Repeats>>,
-    /// Of what the plane serves, and since when.
-    pub route: Option<Route>,
-    pub began: Option<Instant>,
-    /// A part of its reply was written.
-    pub is_started: bool,
-}
-
-/// A body that is not whole yet, of a request that Python has.
-#[derive(Debug)]
-pub struct Coming {
-    pub body: Body,
-    pub pace: Pace,
-    /// The client waits for "100 Continue".
-    pub waits: bool,
-    /// It is short enough to be read to its end when nobody wants it.
-    pub is_short: bool,
-}
-
-/// Bytes of a connection's input: of a part of a request, or of what is asked and all that came with
-/// it; and whether there is a part.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Held {
-    pub part: usize,
-    pub asked: usize,
-    pub parts: usize,
 }
 
 #[derive(Debug)]
@@ -88,8 +52,7 @@ pub struct Connection {
     pub refusal: Option<Refusal>,
     /// What of it is in the front's sums.
     pub counted: Held,
-    pub output: Vec<u8>,
-    sent: usize,
+    pub output: Output,
     /// There may be more to read than we have read.
     pub is_readable: bool,
     /// The end may be behind what there is to read: a short read is not enough.
@@ -114,8 +77,6 @@ pub struct Connection {
     pub is_broken: bool,
     /// Python has heard that it is over.
     pub is_told: bool,
-    /// Our side ends when what was written has left.
-    pub ends_output: bool,
     /// Python waits until all has left.
     pub is_blocked: bool,
     /// When it came.
@@ -140,8 +101,7 @@ impl Connection {
             checked: 0,
             refusal: None,
             counted: Held::default(),
-            output: Vec::new(),
-            sent: 0,
+            output: Output::default(),
             is_readable: true,
             hears_end: true,
             has_end: false,
@@ -154,7 +114,6 @@ impl Connection {
             has_left: false,
             is_broken: false,
             is_told: false,
-            ends_output: false,
             is_blocked: false,
             since: now,
             idle_since: now,
@@ -212,8 +171,8 @@ impl Connection {
         match self.stream.read(buffer) {
             Ok(0) => self.has_left = true,
             Ok(size) => {
-                // What comes after a short read is told of by a new event.
-                self.is_readable = size == buffer.len() || self.hears_end || self.stream.is_tls();
+                // What comes after that is told of by a new event.
+                self.is_readable = !self.stream.is_drained() || self.hears_end;
                 return size;
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => {
@@ -234,46 +193,14 @@ impl Connection {
 
     /// What waits to be sent; TLS may hold it.
     pub fn unsent(&self) -> usize {
-        self.output.len() - self.sent + usize::from(self.stream.holds_output())
+        self.output.unsent() + usize::from(self.stream.holds_output())
     }
 
     /// Sends what can be sent now; whether anything was.
     pub fn write(&mut self) -> bool {
         let before = self.unsent();
-        while self.sent < self.output.len() {
-            match self.stream.write(&self.output[self.sent..]) {
-                Ok(0) => self.lose_output(),
-                Ok(size) => self.sent += size,
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    if self.sent > OUTPUT_BYTES {
-                        self.output.drain(..self.sent);
-                        self.sent = 0;
-                    }
-                    return self.unsent() < before;
-                }
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(_) => self.lose_output(),
-            }
-        }
-        self.output.clear();
-        self.output.shrink_to(KEPT_BYTES);
-        self.sent = 0;
-        match self.stream.flush() {
-            Err(error) if error.kind() == ErrorKind::WouldBlock => return self.unsent() < before,
-            Err(_) => self.lose_output(),
-            Ok(()) => {}
-        }
-        if self.ends_output {
-            self.ends_output = false;
-            self.stream.shutdown();
-        }
-        before > 0
-    }
-
-    fn lose_output(&mut self) {
-        self.output.clear();
-        self.sent = 0;
-        self.is_broken = true;
+        self.is_broken |= self.output.send(&mut self.stream).is_err();
+        self.unsent() < before
     }
 
     /// Whether the connection ends after the reply that is written now: nobody can tell whether a
@@ -323,7 +250,7 @@ impl Connection {
         self.checked = 0;
         self.input.clear();
         self.is_closing = true;
-        self.ends_output = true;
+        self.output.ends = true;
         self.last_until = Some(last_until);
         self.state = State::Last;
     }

@@ -3,24 +3,21 @@
 //! One thread calls it. Each call returns when nothing more can be done without waiting; `MORE` says
 //! that it should be called again though its descriptor may be silent.
 
-use std::collections::VecDeque;
-use std::io::ErrorKind;
 use std::os::fd::{AsRawFd, RawFd};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use mio::event::{Event, Source};
+use mio::event::Source;
 use mio::net::TcpListener;
 use mio::{Events, Interest, Poll, Registry, Token};
-use rustls::ServerConfig;
 
 use crate::auth::keys::Keys;
 use crate::batch::Batch;
 use crate::net::bounds::Bounds;
-use crate::net::client::Client;
-use crate::net::connection::{Connection, Held, State};
-use crate::net::idle;
+use crate::net::connection::{Connection, State};
+use crate::net::door::Door;
+use crate::net::held::Held;
 use crate::net::planes::Planes;
+use crate::net::ready::Ready;
 use crate::net::slots::Slots;
 use crate::replies::Heads;
 
@@ -33,8 +30,6 @@ pub const BAD: u32 = 4;
 
 const LISTENER: Token = Token(usize::MAX);
 pub const EVENTS: usize = 1024;
-/// New connections between two looks at those that are there.
-const ACCEPTS: usize = 256;
 const BUFFER_BYTES: usize = 64 * 1024;
 /// Of what one batch has of requests that go the long way: all connections share it.
 const BATCH_BYTES: usize = 512 * 1024;
@@ -56,28 +51,15 @@ pub struct Front {
     pub(super) registry: Registry,
     events: Events,
     pub planes: Planes,
-    pub(super) listener: Option<TcpListener>,
-    /// The certificate that is shown to connections from now on; None = they are in the clear.
-    pub tls: Option<Arc<ServerConfig>>,
-    /// Connections whose handshakes were under way, the oldest first.
-    pub(super) handshakes: VecDeque<u64>,
-    /// Connections may wait to be accepted, and the system says so only once.
-    pub(super) accepts: bool,
+    pub door: Door,
     pub(super) reads: Reads,
     /// A proxy tells where requests come from.
     pub(super) trusts_proxy: bool,
     pub bounds: Bounds,
     pub keys: Keys,
-    /// Connections that were closed because there were too many, and idle ones that were for others.
-    pub refused: u64,
-    pub closed: u64,
     /// Requests that gave way to others before they were whole.
     pub gave_way: u64,
     pub(super) makes_way: bool,
-    /// So many connections may be there at once.
-    most: usize,
-    /// Slots of connections to be closed for new ones, if they are idle still.
-    idle: Vec<usize>,
     /// Slots of connections whose unfinished requests give way next.
     pub(super) ways: Vec<usize>,
     pub slots: Slots,
@@ -85,7 +67,7 @@ pub struct Front {
     pub heads: Heads,
     pub unsent: Vec<u64>,
     /// Slots to be looked at again in the next call.
-    turns: Vec<usize>,
+    pub(super) turns: Vec<usize>,
     pub(super) buffer: Vec<u8>,
     pub(super) scratch: Vec<u8>,
     /// Of all connections.
@@ -110,20 +92,13 @@ impl Front {
             registry,
             planes: Planes::default(),
             events: Events::with_capacity(EVENTS),
-            listener: Some(listener),
-            tls: None,
-            handshakes: VecDeque::new(),
-            accepts: true,
+            door: Door::new(listener, most),
             reads,
             trusts_proxy,
             bounds: Bounds::default(),
             keys: Keys::default(),
-            refused: 0,
-            closed: 0,
             gave_way: 0,
             makes_way: false,
-            most,
-            idle: Vec::new(),
             ways: Vec::new(),
             slots: Slots::default(),
             batch: Batch::default(),
@@ -139,11 +114,16 @@ impl Front {
 
     /// What the owner's event loop watches for reading.
     pub fn descriptor(&self) -> RawFd {
-        self.poll.as_ref().map_or(self.planes.told, |poll| poll.as_raw_fd())
+        let bell = self.planes.bell.as_ref().map_or(-1, |bell| bell.descriptor());
+        self.poll.as_ref().map_or(bell, |poll| poll.as_raw_fd())
     }
 
     /// Reads what is ready into the batch. Returns MORE when it should be called again at once.
     pub fn look(&mut self) -> u32 {
+        if let Some(bell) = &self.planes.bell {
+            bell.hush();
+        }
+        self.planes.is_told = false;
         if let Some(poll) = &mut self.poll {
             // An interrupted or failed poll is made again: the descriptor stays readable.
             let _ = poll.poll(&mut self.events, Some(Duration::ZERO));
@@ -163,18 +143,21 @@ impl Front {
         }
         for one in ready {
             if one.token == LISTENER {
-                self.accepts = true;
-            } else if let Some(connection) = self.slots.at(one.token.0) {
+                self.door.accepts = true;
+                continue;
+            }
+            let Some(slot) = self.slots.of(one.token.0 as u64) else { continue };
+            if let Some(connection) = self.slots.at(slot) {
                 connection.is_readable |= one.is_readable || one.has_end;
                 connection.hears_end |= one.has_end;
                 connection.has_end |= one.has_end;
                 if one.is_writable && connection.write() {
                     connection.idle_since = now; // its client reads
                 }
-                self.turn(one.token.0, now);
+                self.turn(slot, now);
             }
         }
-        if self.accepts {
+        if self.door.accepts {
             self.accept(now);
         }
     }
@@ -182,76 +165,6 @@ impl Front {
     pub fn flags(&self) -> u32 {
         let more = (self.poll.is_some() && self.has_turns()) || !self.batch.is_empty();
         (if more { MORE } else { 0 }) | (if self.unsent.is_empty() { 0 } else { UNSENT })
-    }
-
-    pub(super) fn accept(&mut self, now: Instant) {
-        for _ in 0..ACCEPTS {
-            let Some(listener) = &self.listener else { return };
-            match listener.accept() {
-                Ok((stream, address)) => {
-                    if self.slots.len() >= self.most && !self.make_room(now) {
-                        self.refused += 1;
-                        continue; // it is closed
-                    }
-                    let _ = stream.set_nodelay(true);
-                    let slot = self.slots.next();
-                    let interest = Interest::READABLE | Interest::WRITABLE;
-                    // Without a place in the poll it would never be heard: it is closed.
-                    let Some(mut client) = Client::new(stream, self.tls.as_ref()) else { continue };
-                    if self.registry.register(client.source(), Token(slot), interest).is_ok() {
-                        let id = self.slots.add(|id| Connection::new(client, id, address.ip().to_canonical(), now));
-                        if self.tls.is_some() {
-                            self.handshakes.push_back(id);
-                        }
-                        self.turn(slot, now);
-                    }
-                }
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => {
-                    // Out of descriptors, say: the next tick tries again.
-                    self.accepts = error.kind() != ErrorKind::WouldBlock;
-                    return;
-                }
-            }
-        }
-        // More of them wait, and the poll will not say so again.
-        self.turns.push(usize::MAX);
-    }
-
-    /// Cuts off the handshake that has taken the longest; whether there was one.
-    fn cut_handshake(&mut self, now: Instant) -> bool {
-        while let Some(id) = self.handshakes.pop_front() {
-            let Some(slot) = self.slots.of(id) else { continue };
-            let Some(connection) = self.slots.at(slot).filter(|one| one.stream.is_handshaking()) else { continue };
-            connection.is_broken = true;
-            self.turn(slot, now);
-            return true;
-        }
-        false
-    }
-
-    /// Closes a connection that has not come so far, or is idle; whether there was one.
-    fn make_room(&mut self, now: Instant) -> bool {
-        if self.cut_handshake(now) {
-            self.refused += 1;
-            return true;
-        }
-        for looked in [false, true] {
-            if looked {
-                self.idle = idle::chosen(&self.slots, now);
-            }
-            while let Some(slot) = self.idle.pop() {
-                if let Some(connection) = self.slots.at(slot) {
-                    if idle::is_idle(connection, now) {
-                        connection.is_broken = true;
-                        self.closed += 1;
-                        self.turn(slot, now);
-                        return true;
-                    }
-                }
-            }
-        }
-        false
     }
 
     /// Does what can be done for one connection now.
@@ -285,7 +198,7 @@ impl Front {
     /// Puts a connection back, or ends it.
     pub fn settle(&mut self, mut connection: Connection, slot: usize, now: Instant) {
         let held = connection.held();
-        self.count(&mut connection, held);
+        self.held.replace(&mut connection.counted, held);
         let answered = connection.is_closing && connection.asked.is_none() && connection.state != State::Last;
         let over = answered || connection.is_over();
         if connection.is_over() && !connection.is_told && (connection.is_known || connection.asked.is_some()) {
@@ -305,7 +218,7 @@ impl Front {
             connection.stream.say_end();
             self.leave(connection.stream.source());
             self.slots.free(slot);
-            self.count(&mut connection, Held::default());
+            self.held.replace(&mut connection.counted, Held::default());
             return;
         }
         if connection.is_blocked && connection.unsent() == 0 {
@@ -319,13 +232,6 @@ impl Front {
         if self.has_no_room() {
             self.make_way(now);
         }
-    }
-
-    fn count(&mut self, connection: &mut Connection, held: Held) {
-        let before = std::mem::replace(&mut connection.counted, held);
-        self.held.part = self.held.part + held.part - before.part;
-        self.held.asked = self.held.asked + held.asked - before.asked;
-        self.held.parts = self.held.parts + held.parts - before.parts;
     }
 
     /// Has the poll forget what was registered; it may end all the same.
@@ -351,25 +257,6 @@ impl Front {
             connection.write();
             connection.idle_since = now;
             self.turn(slot, now);
-        }
-    }
-}
-
-/// What the poll says of a socket.
-pub struct Ready {
-    pub token: Token,
-    pub is_readable: bool,
-    pub has_end: bool,
-    pub is_writable: bool,
-}
-
-impl Ready {
-    pub fn of(event: &Event) -> Self {
-        Self {
-            token: event.token(),
-            is_readable: event.is_readable(),
-            has_end: event.is_read_closed() || event.is_error(),
-            is_writable: event.is_writable(),
         }
     }
 }

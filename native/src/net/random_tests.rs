@@ -4,9 +4,11 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
+use crate::chance::Chance;
 use crate::net::bounds::Bounds;
-use crate::net::connection::{Held, State};
+use crate::net::connection::State;
 use crate::net::front::{Front, Reads};
+use crate::net::held::Held;
 use crate::pack::Packer;
 
 /// Of all that is done; another one does other things.
@@ -14,7 +16,8 @@ const SEED: u64 = 44;
 const STEPS: usize = 30_000;
 const MOST: usize = 12;
 const PIECES: [&[u8]; 14] = [
-    b"POST / HTTP/1.1\r\nHost: a\r\nX-Amz-Target: AmazonSQS.ReceiveMessage\r\nContent-Length: 16\r\n\r\n{\"QueueUrl\":\"u\"}",
+    b"POST / HTTP/1.1\r\nHost: a\r\nX-Amz-Target: AmazonSQS.ReceiveMessage\r\nContent-Length: 16\r\n\r\n\
+     {\"QueueUrl\":\"u\"}",
     b"POST / HTTP/1.1\r\nHost: a\r\nX-Amz-Target: AmazonSQS.ReceiveMessage\r\nContent-Length: 16\r\n\r\n{\"Queue",
     b"Url\":\"u\"}",
     b"GET / HTTP/1.1\r\nHost: a\r\n\r\n",
@@ -29,18 +32,6 @@ const PIECES: [&[u8]; 14] = [
     b"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",
     b"\xff\0\n",
 ];
-
-/// A small generator of numbers, so that each run has the same (xorshift).
-struct Chance(u64);
-
-impl Chance {
-    fn below(&mut self, most: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 % most as u64) as usize
-    }
-}
 
 /// Something that Python may do with a connection, whether it makes sense or not.
 fn deed(chance: &mut Chance, id: u64) -> Vec<u8> {
@@ -148,7 +139,7 @@ fn whatever_clients_and_python_do_it_goes_on_and_counts_right() {
             step(&mut front, &mut clients, &mut chance, address);
             assert_eq!(held(&front), front.held, "after {number} of round {round}");
         }
-        assert!(front.gave_way > 0 && front.refused > 0, "{} {}", front.gave_way, front.refused);
+        assert!(front.gave_way > 0 && front.door.refused > 0, "{} {}", front.gave_way, front.door.refused);
         clients.clear();
         for _ in 0..1000 {
             front.look();

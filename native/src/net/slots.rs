@@ -16,26 +16,31 @@ pub struct Slots {
     free: Vec<usize>,
 }
 
+fn slot_of(id: u64) -> usize {
+    (id & u64::from(u32::MAX)) as usize
+}
+
 impl Slots {
-    /// The slot that the next `add` takes.
-    pub fn next(&mut self) -> usize {
+    /// The id of the next connection that is added.
+    pub fn next_id(&mut self) -> u64 {
         if self.free.is_empty() {
             self.free.push(self.slots.len());
             self.slots.push(Slot::default());
         }
-        self.free[self.free.len() - 1]
+        let slot = self.free[self.free.len() - 1];
+        u64::from(self.slots[slot].turn.wrapping_add(1)) << 32 | slot as u64
     }
 
-    /// Keeps a new connection, which is made with its id; returns that.
-    pub fn add(&mut self, made: impl FnOnce(u64) -> Connection) -> u64 {
-        let slot = self.next();
+    /// Keeps a new connection, whose id is `next_id`; returns its slot.
+    pub fn add(&mut self, connection: Connection) -> usize {
+        debug_assert_eq!(connection.id, self.next_id());
+        let slot = slot_of(connection.id);
         self.free.pop();
         let place = &mut self.slots[slot];
-        place.turn = place.turn.wrapping_add(1);
+        place.turn = (connection.id >> 32) as u32;
         place.is_taken = true;
-        let id = u64::from(place.turn) << 32 | slot as u64;
-        place.connection = Some(made(id));
-        id
+        place.connection = Some(connection);
+        slot
     }
 
     pub fn at(&mut self, slot: usize) -> Option<&mut Connection> {
@@ -48,7 +53,7 @@ impl Slots {
 
     /// The slot of a connection that is still there.
     pub fn of(&self, id: u64) -> Option<usize> {
-        let slot = (id & u64::from(u32::MAX)) as usize;
+        let slot = slot_of(id);
         let connection = self.slots.get(slot)?.connection.as_ref()?;
         (connection.id == id).then_some(slot)
     }

@@ -3,9 +3,11 @@
 use std::time::{Duration, Instant};
 
 use crate::http::refusal::Refusal;
+use crate::net::asked::Asked;
 use crate::net::connection::{Connection, State};
 use crate::net::front::Front;
 use crate::net::room;
+use crate::plane::whys::Why;
 
 /// What is to be done with a connection at a tick.
 enum Due {
@@ -31,19 +33,15 @@ impl Front {
                     continue;
                 }
                 Due::Ends => connection.is_broken = true,
-                Due::Told => self.tell(&mut connection, now),
+                Due::Told => {
+                    self.planes.whys.note(Why::Slow);
+                    self.tell(&mut connection, now);
+                }
                 Due::Refused(refusal) => self.refuse(&mut connection, &refusal, now),
             }
             self.settle(connection, slot, now);
         }
-        let slots = &self.slots;
-        let is_over =
-            |id: &u64| slots.of(*id).and_then(|slot| slots.get(slot)).is_none_or(|one| !one.stream.is_handshaking());
-        while self.handshakes.front().is_some_and(is_over) {
-            self.handshakes.pop_front();
-        }
-        self.accepts = self.listener.is_some();
-        self.accept(now);
+        self.open_door(now);
         self.flags()
     }
 
@@ -69,6 +67,12 @@ impl Front {
                 return if connection.state == State::Asked { Due::Refused(refusal) } else { Due::Ends };
             }
         }
+        // Python has had time to hear of its lane.
+        let is_late = |asked: &mut Asked| asked.is_unlearnt && asked.began.is_some_and(|began| now - began >= part);
+        if connection.asked.take_if(is_late).is_some() {
+            connection.state = State::Ready;
+            return Due::Told;
+        }
         let is_unused = connection.state != State::Asked || connection.unsent() > 0;
         if is_unused && now - connection.idle_since >= idle {
             return Due::Ends;
@@ -78,7 +82,7 @@ impl Front {
 
     /// Nothing new is accepted; a connection ends when what it has asked is answered.
     pub fn drain(&mut self) -> u32 {
-        if let Some(mut listener) = self.listener.take() {
+        if let Some(mut listener) = self.door.listener.take() {
             self.leave(&mut listener);
         }
         let now = Instant::now();
@@ -104,9 +108,10 @@ impl Front {
             self.batch.gone(connection.id);
         }
         if !is_started {
-            refusal.write(&mut connection.output);
-            self.heads.end(&mut connection.output, true);
-            connection.output.extend_from_slice(refusal.text.as_bytes());
+            let output = &mut connection.output.bytes;
+            refusal.write(output);
+            self.heads.end(output, true);
+            output.extend_from_slice(refusal.text.as_bytes());
         }
         self.end(connection, now);
     }

@@ -1,4 +1,5 @@
-//! How many bytes may be sent to queues whose bytes are counted: Python has counted them before it allows them.
+//! How many bytes may be sent to queues whose bytes are counted, and how many messages with delays: Python has
+//! counted them before it allows them.
 
 use std::collections::hash_map::{Entry, HashMap};
 use std::time::{Duration, Instant};

@@ -1,5 +1,7 @@
 //! What the plane needs of whoever owns the connections of clients: `Front`, or a test.
 
+use std::time::Duration;
+
 use super::unit::Kept;
 use super::whys::Why;
 
@@ -13,15 +15,31 @@ pub struct Delivery<'a> {
     pub count: u64,
     pub first_ms: u64,
     pub leased_until_ms: u64,
+    /// When it was leased.
+    pub at_ms: u64,
     pub message: &'a Kept,
 }
 
-/// How an ack of one handle ended, by the words of the script; Python's are told in this order.
+/// What a script says of a handle, and how answers put that: its status, and the reason if it has one.
+#[derive(Debug, Default)]
+pub struct Word {
+    pub script: Vec<u8>,
+    pub status: Vec<u8>,
+    pub reason: Vec<u8>,
+}
+
+/// What became of one handle: the place of its word among those that Python has told, of which the first is that of
+/// success; and when its message is visible next (ms), 0 = that is not told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Word {
-    Ok,
-    Stale,
-    Lapsed,
+pub struct Done {
+    pub word: u8,
+    pub visible_ms: u64,
+}
+
+impl Done {
+    pub fn is_ok(&self) -> bool {
+        self.word == 0
+    }
 }
 
 /// Why a request has not succeeded.
@@ -95,6 +113,8 @@ pub enum News {
         lane: u64,
         verb: u8,
         fault: Fault,
+        /// How long it was in hand.
+        took: Duration,
         text: String,
     },
     /// A send met what it meets when the topic is gone.
@@ -103,6 +123,10 @@ pub enum News {
     },
     /// Of bytes that may be sent to a queue few are left.
     Low {
+        queue: u64,
+    },
+    /// Of messages with delays that may be sent to a queue few are left.
+    LowDelays {
         queue: u64,
     },
     /// There is traffic on a unit.
@@ -120,8 +144,21 @@ pub enum News {
         partition: usize,
         cursor: u64,
     },
+    /// An entry of the journal is in an outbox, of acks that wait until the journal has it.
+    Written {
+        queue: u64,
+        partition: usize,
+        seq: u64,
+        number: u64,
+    },
+    /// Handles of a partition that were good for nothing: offset and word of each.
+    Refused {
+        queue: u64,
+        partition: usize,
+        rows: Vec<i64>,
+    },
     /// A drain has ended.
-    Drained(Box<super::drains::Ended>),
+    Drained(Box<super::ended::Ended>),
     /// Something is visible since then, for who waits in Python.
     Woken {
         queue: u64,
@@ -137,11 +174,11 @@ pub trait Clients {
     /// Answers a send that Kafka has since `at_ms`, with the ids of its messages.
     fn sent(&mut self, connection: u64, ids: &[[u8; 36]], at_ms: u64);
 
-    /// Answers an ack.
-    fn acked(&mut self, connection: u64, words: &[Word]);
+    /// Answers a request on handles.
+    fn acted(&mut self, connection: u64, done: &[Done]);
 
-    /// Gives a request to Python as it came.
-    fn pass(&mut self, connection: u64, why: Why);
+    /// Gives a request to Python as it came; false = its client has gone, and nobody answers it.
+    fn pass(&mut self, connection: u64, why: Why) -> bool;
 
     fn tell(&mut self, news: News);
 }

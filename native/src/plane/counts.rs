@@ -1,8 +1,11 @@
-//! Requests that were answered well, for Python's meters and metrics: how many, how long.
+//! Requests that were answered well, or whose clients have gone, for Python's meters and metrics: how many,
+//! how long.
 
 use std::collections::HashMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use super::clients::Clients;
+use super::whys::Why;
 use crate::pack::Packer;
 
 /// Bounds of times in microseconds, as Python tells them: of the meters, and of the metrics.
@@ -12,9 +15,26 @@ pub struct Bounds {
     pub metrics_us: Vec<u64>,
 }
 
-/// A queue, a tag (-1 = none), the number of the verb, whether it waited; of a send, whether it had several
-/// messages.
-pub type Key = (u64, i64, u8, bool);
+/// What requests are counted by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Key {
+    pub queue: u64,
+    /// -1 = none.
+    pub tag: i64,
+    pub verb: u8,
+    /// A receive has waited; a send had several messages.
+    pub more: bool,
+    /// Its client has gone before it was answered: it has done nothing.
+    pub is_gone: bool,
+}
+
+/// A request that the plane has in hand.
+pub struct InHand {
+    pub connection: u64,
+    pub queue: u64,
+    pub verb: u8,
+    pub began: Instant,
+}
 
 #[derive(Debug, Default)]
 struct Cell {
@@ -54,16 +74,29 @@ impl Counts {
         }
     }
 
+    /// Notes a request of a queue whose client has gone.
+    pub fn note_gone(&mut self, queue: u64, verb: u8, took: Duration) {
+        self.note(Key { queue, tag: -1, verb, more: false, is_gone: true }, 0, took);
+    }
+
+    /// Gives a request to Python, or notes that its client has gone.
+    pub fn pass(&mut self, clients: &mut dyn Clients, request: &InHand, why: Why) {
+        if !clients.pass(request.connection, why) {
+            self.note_gone(request.queue, request.verb, request.began.elapsed());
+        }
+    }
+
     /// Writes what was counted since the last call:
-    /// `[[queue, tag, verb, waited, requests, messages, sum us, max us, [count...], [count...]], ...]`
+    /// `[[queue, tag, verb, more, is gone, requests, messages, sum us, max us, [count...], [count...]], ...]`
     pub fn take(&mut self, packer: &mut Packer) {
         packer.array(self.cells.len());
-        for ((queue, tag, verb, waited), cell) in self.cells.drain() {
-            packer.array(10);
-            packer.uint(queue);
-            packer.int(tag);
-            packer.uint(u64::from(verb));
-            packer.uint(u64::from(waited));
+        for (key, cell) in self.cells.drain() {
+            packer.array(11);
+            packer.uint(key.queue);
+            packer.int(key.tag);
+            packer.uint(u64::from(key.verb));
+            packer.uint(u64::from(key.more));
+            packer.uint(u64::from(key.is_gone));
             [cell.requests, cell.messages, cell.sum_us, cell.max_us].into_iter().for_each(|number| packer.uint(number));
             for counts in [&cell.meters, &cell.metrics] {
                 packer.array(counts.len());
@@ -81,12 +114,13 @@ mod tests {
     #[test]
     fn what_was_counted_is_taken_once() {
         let mut counts = Counts::new(Bounds { meters_us: vec![10, 100], metrics_us: vec![50] });
-        counts.note((1, -1, 3, true), 2, Duration::from_micros(10));
-        counts.note((1, -1, 3, true), 0, Duration::from_micros(200));
+        let key = Key { queue: 1, tag: -1, verb: 3, more: true, is_gone: false };
+        counts.note(key, 2, Duration::from_micros(10));
+        counts.note(key, 0, Duration::from_micros(200));
         let mut packer = Packer::default();
         counts.take(&mut packer);
         let mut unpacker = Unpacker::new(&packer.bytes);
-        assert_eq!((unpacker.array(), unpacker.array(), unpacker.uint()), (Ok(1), Ok(10), Ok(1)));
+        assert_eq!((unpacker.array(), unpacker.array(), unpacker.uint()), (Ok(1), Ok(11), Ok(1)));
         assert_eq!(packer.bytes[packer.bytes.len() - 7..], [0x93, 1, 0, 1, 0x92, 1, 1]);
         packer.bytes.clear();
         counts.take(&mut packer);

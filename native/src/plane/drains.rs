@@ -4,69 +4,22 @@
 //! epoch. `engine/journal/outbox.py` does the same by itself where there is no plane, or where this one
 //! can't go on. An entry stays in the outbox until Kafka has answered that the journal has it. So the
 //! journal may get it again after a failure, and who reads the journal takes an entry once: see
-//! docs/decisions/0053.
+//! docs/decisions/0026.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::Instant;
 
+use super::append::{Appended, Appender};
+use super::calls::{Caller, Script};
 use super::clients::{Clients, News};
+use super::ended::{End, Ended};
 use super::format::journal::Journal;
 use super::format::Produced;
+use super::kafka::Until;
 use super::redis::{Failure, Reply};
-use super::sends::{Appended, Appender, Until};
 use super::template::{Template, Values};
-use super::{Caller, Plane, Script};
-use crate::pack::{NotThere, Packer, Read, Unpacker};
-
-/// How a drain has ended; `engine/plane/library.py` has the same.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum End {
-    Done,
-    /// Another owns the unit.
-    Fenced,
-    /// The journal may lack what was appended last.
-    NotAppended,
-    /// Python is to go on by itself.
-    Passed,
-}
-
-/// What has come of a drain.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Ended {
-    pub number: u64,
-    pub end: End,
-    /// Entries that the journal has got.
-    pub moved: u64,
-    /// The journal has the entries up to there, and the outbox may have them still; 0 = it has not.
-    pub done_seq: i64,
-    /// When the oldest entry of the last look was made; 0 = there was none.
-    pub since_ms: i64,
-    /// There may be more.
-    pub has_more: bool,
-    /// Of the last append: when it was begun and answered (us of the clock that nobody sets), and the
-    /// time that the broker gave it (ms).
-    pub append: Option<[i64; 3]>,
-    pub text: String,
-}
-
-impl Ended {
-    /// `[number, end, moved, done seq, since ms, has more, [begun us, answered us, at ms] or [], text]`
-    pub fn write(&self, packer: &mut Packer) {
-        packer.uint(self.number);
-        packer.uint(self.end as u64);
-        packer.uint(self.moved);
-        packer.int(self.done_seq);
-        packer.int(self.since_ms);
-        packer.uint(u64::from(self.has_more));
-        let append = self.append.as_ref().map_or(&[][..], |times| &times[..]);
-        packer.array(append.len());
-        append.iter().for_each(|time| packer.int(*time));
-        packer.text(self.text.as_bytes());
-    }
-
-    pub const FIELDS: usize = 8;
-}
+use super::Plane;
+use crate::pack::{NotThere, Read, Unpacker};
 
 struct Drain {
     queue: String,
@@ -94,9 +47,7 @@ impl Drain {
     /// `[number, queue, incarnation, partition, topic, its partition, key, call, done seq, most, rounds,
     /// moved]`
     fn read(told: &mut Unpacker) -> Read<Self> {
-        if told.array()? != 12 {
-            return Err(NotThere);
-        }
+        told.fields(12)?;
         let number = told.uint()?;
         let (queue, incarnation) = (told.text()?.to_owned(), told.text()?.to_owned());
         let partition = u16::try_from(told.uint()?).map_err(|_| NotThere)?;
@@ -195,22 +146,20 @@ impl<C: Caller> Plane<C> {
 
     pub(super) fn work_drains(&mut self, clients: &mut dyn Clients, appender: &mut dyn Appender, now: Instant) {
         while let Some(mut drain) = self.drains.ready.pop_front() {
-            self.next += 1;
             if let Some(record) = drain.records.front() {
                 drain.begun_us = self.now_us();
                 let deadline = now + self.service.limits.send_timeout;
                 let record = Produced::journal(&drain.key, record);
                 let until = Until { sent: deadline, answered: deadline };
-                appender.append(&drain.topic, drain.place, &[record], self.next, until, now);
-                self.drains.under_way.insert(self.next, drain);
+                let token = self.calls.number();
+                appender.append(&drain.topic, drain.place, &[record], token, until, now);
+                self.drains.under_way.insert(token, drain);
                 continue;
             }
             let values = Values { done_seq: drain.ended.done_seq, ..Values::default() };
-            let words = drain.call.fill(&mut self.ready, &values);
-            if self.caller.is_open() && self.caller.call(self.next, Script::Drain as usize, words, &self.ready) {
-                self.drains.under_way.insert(self.next, drain);
-            } else {
-                end(clients, drain, End::Passed);
+            match self.calls.begin(Script::Drain, &drain.call, &values) {
+                Some(token) => drop(self.drains.under_way.insert(token, drain)),
+                None => end(clients, drain, End::Passed),
             }
         }
     }
@@ -249,7 +198,7 @@ impl<C: Caller> Plane<C> {
     }
 
     fn now_us(&self) -> i64 {
-        (self.caller.now_s() * 1e6) as i64
+        (self.calls.caller.now_s() * 1e6) as i64
     }
 }
 

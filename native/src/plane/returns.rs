@@ -1,13 +1,16 @@
 //! What was leased and nobody got goes back, uncounted. What Redis can't be told now is Python's, which
 //! repeats it.
 
+use std::collections::BTreeSet;
 use std::time::Instant;
 
+use super::calls::{Call, Caller, Script, Trouble, UnderWay};
 use super::clients::{Clients, News};
 use super::redis::Reply;
 use super::tag::Held;
 use super::template::{encoded, Rows, Values};
-use super::{Call, Caller, Plane, Script, Trouble};
+use super::Plane;
+use crate::pack::Packer;
 
 /// Rows of one call at most, of three numbers each.
 const MOST: usize = 3 * 500;
@@ -25,33 +28,37 @@ impl<C: Caller> Plane<C> {
         let late = list.stock.iter().take_while(is_late).count();
         if late > 0 {
             list.pace.pause(now + pause);
-            self.take_back(number, tag, late);
+            self.take_back(number, tag, late, now);
         }
     }
 
     /// All that was leased ahead.
-    pub(super) fn empty(&mut self, number: u64, tag: u16) {
+    pub(super) fn empty(&mut self, number: u64, tag: u16, now: Instant) {
         let size = self.tag(number, tag).map_or(0, |list| list.stock.len());
-        self.take_back(number, tag, size);
+        self.take_back(number, tag, size, now);
     }
 
-    fn take_back(&mut self, number: u64, tag: u16, size: usize) {
+    fn take_back(&mut self, number: u64, tag: u16, size: usize, now: Instant) {
         let Some(list) = self.tag(number, tag) else { return };
         let mut rows: Vec<Vec<i64>> = vec![Vec::new(); list.known.len()];
         for held in list.stock.drain(..size) {
             rows[held.partition].extend([held.offset as i64, held.nonce as i64, held.message.due_ms as i64]);
         }
         for (partition, rows) in rows.into_iter().enumerate().filter(|(_, rows)| !rows.is_empty()) {
-            self.give_back((number, tag), partition, rows);
+            self.give_back((number, tag), partition, rows, now);
         }
     }
 
-    pub(super) fn give_back(&mut self, at: (u64, u16), partition: usize, rows: Vec<i64>) {
+    pub(super) fn give_back(&mut self, at: (u64, u16), partition: usize, rows: Vec<i64>, now: Instant) {
+        // What is asked from now on is asked behind this, by the same connection.
+        if let Some(list) = self.tag(at.0, at.1) {
+            list.woken(partition, head_of(&rows), now);
+        }
         for some in rows.chunks(MOST) {
             let call = Call::GiveBack { partition, rows: some.to_vec() };
             let encoded = encoded(some);
             let rows = Rows { encoded: &encoded, words: some.len() };
-            if !self.call(at, partition, Script::GiveBack, Values { rows, ..Values::default() }, call) {
+            if self.call(at, partition, Script::GiveBack, Values { rows, ..Values::default() }, call).is_none() {
                 self.unreturned.push((at.0, at.1, partition, some.to_vec()));
             }
         }
@@ -64,16 +71,13 @@ impl<C: Caller> Plane<C> {
         }
     }
 
-    #[allow(clippy::too_many_arguments)]
     pub(super) fn returned(
         &mut self,
         clients: &mut dyn Clients,
-        queue: u64,
-        tag: u16,
+        (queue, tag): (u64, u16),
         partition: usize,
         rows: Vec<i64>,
         told: Result<&[Reply], Trouble>,
-        now: Instant,
     ) {
         let Ok([_, words, ..]) = told else {
             clients.tell(News::Return { queue, tag, partition, rows });
@@ -90,11 +94,34 @@ impl<C: Caller> Plane<C> {
             .collect();
         let late = (rows.len() - back.len()) / 3;
         if !back.is_empty() {
-            let head_ms = back.chunks_exact(3).map(|row| row[2]).filter(|due| *due > 0).min().unwrap_or(0);
-            if let Some(list) = self.tag(queue, tag) {
-                list.woken(partition, head_ms, now);
-            }
+            self.unheard.note(queue, partition, head_of(&back));
         }
         clients.tell(News::Returned { queue, tag, partition, rows: back, late });
     }
+
+    /// Queues and tags of which something is on its way back, or will be when its call has ended: it is
+    /// leased ahead, or for who has gone.
+    pub fn returning(&self, packer: &mut Packer) {
+        let is_returning = |one: &&UnderWay| match one.call {
+            Call::GiveBack { .. } => true,
+            Call::Receive(ref asked) => {
+                let queue = self.queues.get(&one.queue).filter(|queue| queue.is_open);
+                asked.ahead || queue.and_then(|queue| queue.tags.get(&one.tag)).is_none_or(|tag| tag.waiters.is_empty())
+            }
+            _ => false,
+        };
+        let some: BTreeSet<(u64, u16)> =
+            self.calls.under_way.values().filter(is_returning).map(|one| (one.queue, one.tag)).collect();
+        packer.array(some.len());
+        for (queue, tag) in some {
+            packer.array(2);
+            packer.uint(queue);
+            packer.uint(u64::from(tag));
+        }
+    }
+}
+
+/// Since when the first of these rows was visible (ms); 0 = not known.
+fn head_of(rows: &[i64]) -> i64 {
+    rows.chunks_exact(3).map(|row| row[2]).filter(|due| *due > 0).min().unwrap_or(0)
 }

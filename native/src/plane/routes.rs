@@ -25,6 +25,11 @@ pub struct Route {
     pub sender: Arc<[u8]>,
     pub most_message_bytes: usize,
     pub most_send_bytes: usize,
+    /// How long a message is delayed that does not say, and at most here.
+    pub delay_ms: i64,
+    pub most_delay_ms: i64,
+    /// How long (ms) after a delivery its lease may end that is extended here; 0 = whenever.
+    pub most_leased_ms: i64,
 }
 
 pub const MAY_SEND: u8 = 1;
@@ -34,3 +39,5 @@ pub const MAY_ACK: u8 = 4;
 pub const MAY_SEND_ATTRIBUTES: u8 = 8;
 /// Bytes of what is sent are counted.
 pub const COUNTS_BYTES: u8 = 16;
+pub const MAY_EXTEND: u8 = 32;
+pub const MAY_RELEASE: u8 = 64;

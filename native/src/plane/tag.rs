@@ -7,59 +7,18 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::routes::Bound;
+use super::known::Known;
+use super::limits::Limits;
+use super::pace::Pace;
 use super::unit::Kept;
+use super::waits::Waiter;
 
 /// How often the partitions of a tag are asked how much is leased of it, while that is too much.
 const COUNT_AGAIN: Duration = Duration::from_secs(1);
 
-/// Numbers that Python tells at the start; see `engine/plane/told.py`.
-#[derive(Clone, Debug, Default)]
-pub struct Limits {
-    /// Messages of one call at most.
-    pub most_a_call: usize,
-    /// What may be leased of a tag.
-    pub most_in_flight: u64,
-    /// How often all partitions are asked in any case.
-    pub look_again: Duration,
-    /// How long what nobody asked for is held, and by what its lease is longer.
-    pub ahead: Duration,
-    pub most_ahead: usize,
-    /// After what nobody took.
-    pub pause: Duration,
-    /// Leases that are shorter have nothing leased ahead.
-    pub least_lease_ms: i64,
-    /// Receives that wait, at most.
-    pub most_waits: usize,
-    /// Bytes of the messages of one answer, if it has more than one.
-    pub most_receive_bytes: usize,
-    /// Bytes of bodies that are kept.
-    pub most_bytes: usize,
-    /// Of one append to Kafka at most.
-    pub batch_records: usize,
-    pub batch_bytes: usize,
-    /// Records that go to a partition in turn.
-    pub run: usize,
-    /// How long a send may take.
-    pub send_timeout: Duration,
-    /// Sends of a queue that wait, and their bytes, at most.
-    pub most_sends: usize,
-    pub most_waiting_bytes: usize,
-}
-
-/// A receive that was not answered yet.
-#[derive(Debug)]
-pub struct Waiter {
-    pub connection: u64,
-    pub verb: u8,
-    pub most: usize,
-    /// -1 = the message's own, else the queue's.
-    pub lease_ms: i64,
-    /// None = it does not wait.
-    pub until: Option<Instant>,
-    pub began: Instant,
-    pub bounds: Arc<[Bound]>,
-}
+/// Receives of a tag are Python's for so long when a body is not here: at first, and at most.
+const SHUT: Duration = Duration::from_millis(250);
+const SHUT_MOST: Duration = Duration::from_secs(5);
 
 /// A message that is leased, and that nobody has yet.
 #[derive(Debug)]
@@ -78,60 +37,6 @@ pub struct Held {
     /// What was leased ahead goes back then; what was leased for who waits is given to them then, though
     /// they wanted more.
     pub until: Instant,
-}
-
-/// What is known of a partition under this tag.
-#[derive(Debug)]
-pub struct Known {
-    /// When it may have something; None = not before it is woken.
-    pub due: Option<Instant>,
-    /// Since when its first message is visible (ms by the service's clock); 0 = not known.
-    pub head_ms: i64,
-    /// How often it was woken: what was learnt before is not taken for true after it.
-    pub wakes: u64,
-    pub in_flight: u64,
-    /// Python has heard of traffic on it then.
-    pub told: Option<Instant>,
-}
-
-/// How many messages were handed out lately: as many are leased ahead of the next receives.
-#[derive(Debug)]
-pub struct Pace {
-    began: Instant,
-    before: usize,
-    count: usize,
-    paused_until: Instant,
-}
-
-impl Pace {
-    fn new(now: Instant) -> Self {
-        Self { began: now, before: 0, count: 0, paused_until: now }
-    }
-
-    pub fn note(&mut self, count: usize, span: Duration, now: Instant) {
-        if now - self.began >= span {
-            self.before = if now - self.began < 2 * span { self.count } else { 0 };
-            self.began = now;
-            self.count = 0;
-        }
-        self.count += count;
-    }
-
-    pub fn pause(&mut self, until: Instant) {
-        self.paused_until = self.paused_until.max(until);
-    }
-
-    /// Whether nothing is leased ahead now.
-    pub fn is_paused(&self, now: Instant) -> bool {
-        now < self.paused_until
-    }
-
-    fn wanted(&self, span: Duration, now: Instant) -> usize {
-        if now - self.began >= 2 * span || self.is_paused(now) {
-            return 0;
-        }
-        self.before.max(self.count)
-    }
 }
 
 /// What to ask next.
@@ -164,15 +69,13 @@ pub struct Tag {
     pub asked: usize,
     /// Receives are Python's until then, for bodies are not here; and for how long the last time.
     pub shut_until: Option<Instant>,
-    pub shut_for: Duration,
+    shut_for: Duration,
     /// Messages may be leased ahead.
     pub may_hold: bool,
     /// The queue's lease.
     pub lease_ms: i64,
     /// Bytes of each message, about: of those that came last, at first as many as may be.
-    pub each_bytes: usize,
-    /// When it has its next turn in any case.
-    pub timer: Option<Instant>,
+    each_bytes: usize,
     looked_at: Option<Instant>,
     is_looking: bool,
     turn: usize,
@@ -182,10 +85,9 @@ pub struct Tag {
 
 impl Tag {
     pub fn new(number: u16, partitions: usize, may_hold: bool, lease_ms: i64, each_bytes: usize, now: Instant) -> Self {
-        let known = || Known { due: Some(now), head_ms: 0, wakes: 0, in_flight: 0, told: None };
         Self {
             number,
-            known: (0..partitions).map(|_| known()).collect(),
+            known: (0..partitions).map(|_| Known::new(now)).collect(),
             waiters: VecDeque::new(),
             stock: VecDeque::new(),
             stock_lease_ms: -1,
@@ -196,7 +98,6 @@ impl Tag {
             may_hold,
             lease_ms,
             each_bytes,
-            timer: None,
             looked_at: None,
             is_looking: false,
             turn: 0,
@@ -206,32 +107,26 @@ impl Tag {
 
     /// Something may be visible in a partition, since `head_ms` (0 = not known).
     pub fn woken(&mut self, partition: usize, head_ms: i64, now: Instant) {
-        let Some(known) = self.known.get_mut(partition) else { return };
-        known.wakes += 1;
-        if known.due.is_none_or(|due| due > now) || (0 < head_ms && head_ms < known.head_ms) {
-            known.head_ms = head_ms;
-        }
-        known.due = Some(now);
-    }
-
-    /// What an answer says of a partition that had been woken `wakes` times when it was asked:
-    /// `head_ms` as the scripts have it, by a clock that stood at `at_ms`.
-    pub fn learn(&mut self, partition: usize, wakes: u64, head_ms: i64, at_ms: i64, in_flight: u64, now: Instant) {
-        let known = &mut self.known[partition];
-        known.in_flight = in_flight;
-        if known.wakes == wakes {
-            let wait = Duration::from_millis(u64::try_from(head_ms - at_ms).unwrap_or(0));
-            known.due = (head_ms >= 0).then(|| now + wait);
-            known.head_ms = head_ms.max(0);
-        } else if (0..known.head_ms).contains(&head_ms) {
-            known.head_ms = head_ms;
+        if let Some(known) = self.known.get_mut(partition) {
+            known.woken(head_ms, now);
         }
     }
 
-    /// A partition did not answer: nothing is known of it.
-    pub fn forget(&mut self, partition: usize, now: Instant) {
-        self.known[partition].due = Some(now);
-        self.known[partition].head_ms = 0;
+    /// These were leased for receives with this lease.
+    pub fn add(&mut self, held: Vec<Held>, lease_ms: i64) {
+        self.stock_lease_ms = lease_ms;
+        if !held.is_empty() {
+            self.each_bytes = held.iter().map(|held| held.message.size()).sum::<usize>().div_ceil(held.len());
+        }
+        self.stock.extend(held);
+    }
+
+    /// A body is not here: for a while receives are Python's.
+    pub fn shut(&mut self, now: Instant) {
+        // Who has served for as long as it was shut begins anew.
+        let is_long_ago = self.shut_until.is_none_or(|until| until + self.shut_for <= now);
+        self.shut_for = if is_long_ago { SHUT } else { (self.shut_for * 2).clamp(SHUT, SHUT_MOST) };
+        self.shut_until = Some(now + self.shut_for);
     }
 
     fn is_stale(&self, look_again: Duration, now: Instant) -> bool {
@@ -277,23 +172,17 @@ impl Tag {
         let (wanted, lease_ms) = self.wanted();
         let span = limits.ahead / 2;
         let pace = if self.holds(lease_ms, limits) { self.pace.wanted(span, now).min(limits.most_ahead) } else { 0 };
-        let ahead = pace.saturating_sub(self.stock.len());
         let is_wanted = wanted > self.stock.len() || (wanted == 0 && pace > 0 && self.stock.len() * 2 < pace);
         if self.asked > 0 || !is_wanted || (!self.stock.is_empty() && lease_ms != self.stock_lease_ms) {
             return Step::Nothing;
         }
         if !self.waiters.is_empty() && !self.is_looking && self.is_stale(limits.look_again, now) {
             self.is_looking = true;
-            (0..self.known.len()).for_each(|partition| self.forget(partition, now));
+            self.known.iter_mut().for_each(|known| known.forget(now));
         }
         let due = self.oldest(now);
         let Some(first) = due.first().copied() else {
-            if self.is_looking {
-                self.is_looking = false;
-                self.looked_at = Some(now);
-                return if self.stock.is_empty() { Step::Empty } else { Step::Nothing };
-            }
-            return Step::Nothing;
+            return self.looked(now);
         };
         let is_alone = self.waiters.len() == 1;
         let unknown: Vec<usize> = due.iter().copied().filter(|one| self.known[*one].head_ms == 0).collect();
@@ -301,21 +190,37 @@ impl Tag {
             return Step::Probe(unknown);
         }
         let fits = limits.most_receive_bytes / self.each_bytes.max(1);
+        let ahead = pace.saturating_sub(self.stock.len());
         let most = (wanted.saturating_sub(self.stock.len()) + ahead).min(fits).clamp(1, limits.most_a_call);
         let in_flight: u64 = self.known.iter().map(|known| known.in_flight).sum();
         if in_flight + most as u64 > limits.most_in_flight {
-            // What was acked since then only an answer tells.
-            if self.counted_at.is_none_or(|at| at + COUNT_AGAIN <= now) {
-                self.counted_at = Some(now);
-                return Step::Probe((0..self.known.len()).collect());
-            }
-            return Step::Full;
+            return self.full(now);
         }
         self.turn = first;
         self.stock_lease_ms = lease_ms;
         // Who is alone gets the oldest messages of all partitions.
         let until_ms = due.get(1).filter(|_| is_alone).map_or(0, |second| self.known[*second].head_ms);
         Step::Receive { partition: first, most, until_ms, lease_ms, ahead: pace > 0 }
+    }
+
+    /// No partition may have something.
+    fn looked(&mut self, now: Instant) -> Step {
+        if std::mem::take(&mut self.is_looking) {
+            self.looked_at = Some(now);
+            if self.stock.is_empty() {
+                return Step::Empty;
+            }
+        }
+        Step::Nothing
+    }
+
+    /// More would be in flight than may be; what was acked since the last answers only another one tells.
+    fn full(&mut self, now: Instant) -> Step {
+        if self.counted_at.is_some_and(|at| at + COUNT_AGAIN > now) {
+            return Step::Full;
+        }
+        self.counted_at = Some(now);
+        Step::Probe((0..self.known.len()).collect())
     }
 
     /// When there is something to do though nothing is heard.

@@ -2,8 +2,7 @@
 //!
 //! So nothing here knows a key, the order of a script's arguments, or a setting of a queue.
 
-use std::io::Write as _;
-
+use super::redis::{put_number, put_word};
 use crate::pack::{NotThere, Read, Unpacker};
 
 /// What a call fills in; the numbers are those of `state/redis/calls.py`.
@@ -75,9 +74,7 @@ impl Template {
     pub fn read(unpacker: &mut Unpacker) -> Read<Self> {
         let mut made = Self::default();
         for _ in 0..unpacker.array()? {
-            if unpacker.array()? != 2 {
-                return Err(NotThere);
-            }
+            unpacker.fields(2)?;
             let (kind, word) = (unpacker.uint()?, unpacker.bytes()?);
             let number = || std::str::from_utf8(word).ok().and_then(|text| text.parse().ok()).ok_or(NotThere);
             let slot = match kind {
@@ -146,21 +143,6 @@ impl Template {
         }
         self.words + values.rows.words
     }
-}
-
-pub fn put_word(output: &mut Vec<u8>, word: &[u8]) {
-    // A vector takes all that is written.
-    let _ = write!(output, "${}\r\n", word.len());
-    output.extend_from_slice(word);
-    output.extend_from_slice(b"\r\n");
-}
-
-pub fn put_number(output: &mut Vec<u8>, value: i64) {
-    let mut text = [0u8; 20];
-    let mut rest = &mut text[..];
-    let _ = write!(rest, "{value}");
-    let left = rest.len();
-    put_word(output, &text[..20 - left]);
 }
 
 #[cfg(test)]

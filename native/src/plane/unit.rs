@@ -2,12 +2,15 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::format::ids::Ids;
 use super::format::record::{Attribute, Parts};
 use super::template::Template;
 use crate::replies::Digest32;
+
+/// Python hears of traffic on a unit so often.
+pub const TELL: Duration = Duration::from_millis(100);
 
 /// A message whose record is here.
 #[derive(Debug)]
@@ -39,13 +42,34 @@ impl Kept {
     }
 }
 
-/// One handle of an ack that waits for its call: offset, nonce, which ack, which place in it.
+/// What the holder of a handle does; each has a script.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Act {
+    Ack,
+    Extend,
+    Release,
+}
+
+impl Act {
+    pub const ALL: [Self; 3] = [Self::Ack, Self::Extend, Self::Release];
+}
+
+/// One handle that waits for its call: offset, nonce, a new lease, which request, which place in it.
 #[derive(Clone, Copy, Debug)]
 pub struct Row {
     pub offset: u64,
     pub nonce: u64,
-    pub ack: u64,
+    pub lease_ms: i64,
+    pub request: u64,
     pub place: usize,
+}
+
+/// The handles that wait for calls of one script.
+#[derive(Default)]
+pub struct Acts {
+    pub call: Template,
+    pub rows: VecDeque<Row>,
+    pub is_under_way: bool,
 }
 
 /// What is of one tag in a partition.
@@ -53,10 +77,9 @@ pub struct OfTag {
     pub ids: Ids,
     pub receive: Template,
     pub probe: Template,
-    pub ack: Template,
     pub give_back: Template,
-    pub acks: VecDeque<Row>,
-    pub is_acking: bool,
+    /// By `Act`.
+    pub acts: [Acts; Act::ALL.len()],
 }
 
 #[derive(Default)]
@@ -64,14 +87,19 @@ pub struct Unit {
     pub tags: HashMap<u16, OfTag>,
     pub load: Template,
     /// Python has heard of sends to it then.
-    pub told: Option<Instant>,
-    /// Since when there may be something that Python has not heard of.
-    pub unheard_ms: Option<i64>,
+    told: Option<Instant>,
     /// By offset, with how many tags have not acked it.
     pub bodies: HashMap<u64, (Arc<Kept>, u16)>,
 }
 
 impl Unit {
+    /// There is traffic on it; whether Python is to hear of that now.
+    pub fn is_to_tell(&mut self, now: Instant) -> bool {
+        let is_to_tell = self.told.is_none_or(|told| told + TELL <= now);
+        self.told = if is_to_tell { Some(now) } else { self.told };
+        is_to_tell
+    }
+
     /// A tag has done with a message.
     pub fn settle(&mut self, offset: u64) {
         if let Some((_, tags)) = self.bodies.get_mut(&offset) {

@@ -1,10 +1,37 @@
-//! How many receives wait here, in all and of each whom Python bounds.
+//! Receives that were not answered yet, and how many wait in all and of each whom Python bounds.
 
 use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Instant;
 
+use super::counts::{InHand, Key};
 use super::routes::Bound;
-use super::tag::Waiter;
 use crate::pack::Packer;
+
+/// A receive that was not answered yet.
+#[derive(Debug)]
+pub struct Waiter {
+    pub connection: u64,
+    pub verb: u8,
+    pub most: usize,
+    /// -1 = the message's own, else the queue's.
+    pub lease_ms: i64,
+    /// None = it does not wait.
+    pub until: Option<Instant>,
+    pub began: Instant,
+    pub bounds: Arc<[Bound]>,
+}
+
+impl Waiter {
+    /// What it is counted by when it is answered.
+    pub fn key(&self, queue: u64, tag: u16) -> Key {
+        Key { queue, tag: i64::from(tag), verb: self.verb, more: self.until.is_some(), is_gone: false }
+    }
+
+    pub fn in_hand(&self, queue: u64) -> InHand {
+        InHand { connection: self.connection, queue, verb: self.verb, began: self.began }
+    }
+}
 
 #[derive(Debug, Default)]
 pub struct Waits {

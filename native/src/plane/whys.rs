@@ -40,9 +40,13 @@ pub enum Why {
     Kafka,
     /// More bytes than Python has allowed.
     Quota,
+    /// It came too slowly.
+    Slow,
+    /// A longer delay than Python has allowed, or more messages with one.
+    Delay,
 }
 
-const WHYS: usize = Why::Quota as usize + 1;
+const WHYS: usize = Why::Delay as usize + 1;
 
 /// Counts since they were taken.
 #[derive(Debug, Default)]

@@ -4,8 +4,8 @@ local function clock(given)
   local t = redis.call('TIME')
   return t[1] * 1000 + math.floor(t[2] / 1000)
 end
--- When a message whose delay ends at `due` by the log's clock is visible, in the time of the service. While that is behind, it goes faster
--- by a hundredth: so much longer is what it has to wait.
+-- When a message whose delay ends at `due` by the log's clock is visible, in the time of the service. While that is
+-- behind, it goes faster by a hundredth: so much longer is what it has to wait.
 local function due_here(due, early_ms, now)
   local at = due + early_ms
   return early_ms < 0 and math.min(due, math.ceil(at + math.max(0, at - now) / 100)) or at

@@ -1,12 +1,14 @@
--- FIFO: a message repeats an earlier one when that has the same id, was appended at most WINDOW before, and repeats none itself. It depends
--- on the log alone: records are looked at once each, in order; `seen` is the next one. ids has the ids by age, for forgetting.
--- Where the order is found again, the first message of an id may be in doubt: what came before it was not looked at, so it may be a repeat
--- itself. So may each that follows it within WINDOW. What was appended until then is delivered rather than taken for a repeat of these.
+-- FIFO: a message repeats an earlier one when that has the same id, was appended at most WINDOW before, and repeats
+-- none itself. It depends on the log alone: records are looked at once each, in order; `seen` is the next one. ids has
+-- the ids by age, for forgetting. Where the order is found again, the first message of an id may be in doubt: what came
+-- before it was not looked at, so it may be a repeat itself. So may each that follows it within WINDOW. What was
+-- appended until then is delivered rather than taken for a repeat of these.
 -- WINDOW: ms, as vocabulary.DEDUP_WINDOW_MS.
 local WINDOW = 300000
 -- An id packs to when and offset of its first message; in doubt, of the newest, and one byte more.
 local SURE = 16
--- When an id was met last, or nil; the offset of the message that one of this id repeats, or nil; whether that one is in doubt.
+-- When an id was met last, or nil; the offset of the message that one of this id repeats, or nil; whether that one is
+-- in doubt.
 local function dedup_known(dedup, id, at)
   local packed = redis.call('HGET', dedup, id)
   if not packed then return nil end
@@ -15,14 +17,16 @@ local function dedup_known(dedup, id, at)
   if #packed > SURE then return then_at, nil, true end
   return then_at, first, false
 end
--- The offset of the message that this one repeats, or nil; then its id is remembered. `f` is {dedup, ids, sure_at, sure_from}: an id that
--- was not met before is in doubt before the time sure_at; a message in doubt is an id's first from the offset sure_from on.
+-- The offset of the message that this one repeats, or nil; then its id is remembered. `f` is {dedup, ids, sure_at,
+-- sure_from}: an id that was not met before is in doubt before the time sure_at; a message in doubt is an id's first
+-- from the offset sure_from on.
 local function dedup_first(f, id, off, at)
   local then_at, first, doubt = dedup_known(f.dedup, id, at)
   if first then return first end
   doubt = off < f.sure_from and (doubt or not then_at and at < f.sure_at)
   -- The clock of another broker may be behind.
-  redis.call('HSET', f.dedup, id, struct.pack('>I8I8', doubt and math.max(at, then_at or 0) or at, off) .. (doubt and '?' or ''))
+  local last = doubt and math.max(at, then_at or 0) or at
+  redis.call('HSET', f.dedup, id, struct.pack('>I8I8', last, off) .. (doubt and '?' or ''))
   if not (doubt and then_at) then redis.call('RPUSH', f.ids, id) end
   return nil
 end
@@ -44,7 +48,8 @@ local function dedup_forget(dedup, ids, at)
     redis.call('LPOP', ids)
   end
 end
--- Forgets the ids of messages below an offset; returns how many are left. What is left of them in `ids` is dropped by and by.
+-- Forgets the ids of messages below an offset; returns how many are left. What is left of them in `ids` is dropped by
+-- and by.
 local function dedup_forget_below(dedup, below)
   local all = redis.call('HGETALL', dedup)
   local left = #all / 2

@@ -1,6 +1,6 @@
--- A delivery is nonce, receive count, first receive (ms), flag, deadline or next visible time (ms), and in FIFO units the message's group
--- (8 bytes). nonce 0 = not leased. flag: 0 none, 1 killed, 2 exhausted (both: to be moved to the dead-letter queue), 3 claimed by a task,
--- 4 parked.
+-- A delivery is nonce, receive count, first receive (ms), flag, deadline or next visible time (ms), and in FIFO units
+-- the message's group (8 bytes). nonce 0 = not leased. flag: 0 none, 1 killed, 2 exhausted (both: to be moved to the
+-- dead-letter queue), 3 claimed by a task, 4 parked.
 local DELIVERY = '>I8I4I8I1I8'
 local function delivery_of(v)
   if not v then return nil end
@@ -8,11 +8,6 @@ local function delivery_of(v)
   return {nonce = nonce, count = count, first = first, flag = flag, time = time, group = string.sub(v, 30)}
 end
 local function delivery_read(delivery, off) return delivery_of(redis.call('HGET', delivery, off)) end
--- Whether a handle is of a delivery: with its nonce and, when it names a deadline (0 and nil = none), with that.
-local function is_of(d, nonce, deadline)
-  if not d or d.nonce ~= tonumber(nonce) or d.flag ~= 0 then return false end
-  return not deadline or deadline == '0' or d.time == tonumber(deadline)
-end
 local function delivery_packed(d)
   return struct.pack(DELIVERY, d.nonce, d.count, d.first, d.flag, d.time) .. (d.group or '')
 end
@@ -27,8 +22,8 @@ local function hide(visible, leased, before)
   for i = before + 1, #leased do row[#row + 1], row[#row + 2] = leased[i][2].time, leased[i][1] end
   show(visible, row)
 end
--- When a message was due. Without a body: what was never leased is visible since then (`aged`: it may be long ago, else now will do), what
--- was leased was due by its first time.
+-- When a message was due. Without a body: what was never leased is visible since then (`aged`: it may be long ago, else
+-- now will do), what was leased was due by its first time.
 local function due_of(visible, off, d, packed, aged)
   if packed then return select(2, struct.unpack('>I8I8', packed)) end
   if d.first > 0 then return d.first end

@@ -1,8 +1,8 @@
--- Fair: in a standard unit the messages of a group that has more than a tenth of what is in flight go behind all others that are due.
--- groups has each group of which something is in flight (leased, or lapsed and not met since) or set back, by how many are in flight, plus
--- APART while nothing of it is set back; and TOTAL, by how many are in flight in all, plus 2 * APART. It stays, so a unit that ever had a
--- group is known by its seal. order has group and offset of what is set back; its score in visible is negative. Messages without a group
--- are in neither.
+-- Fair: in a standard unit the messages of a group that has more than a tenth of what is in flight go behind all others
+-- that are due. groups has each group of which something is in flight (leased, or lapsed and not met since) or set
+-- back, by how many are in flight, plus APART while nothing of it is set back; and TOTAL, by how many are in flight in
+-- all, plus 2 * APART. It stays, so a unit that ever had a group is known by its seal. order has group and offset of
+-- what is set back; its score in visible is negative. Messages without a group are in neither.
 local APART, TOTAL = 1e9, 'total'
 local function noisy(groups, group)
   local own = tonumber(redis.call('ZSCORE', groups, group) or '0') % APART
@@ -29,7 +29,9 @@ end
 -- Of a new message with a group.
 local function join(visible, order, groups, entry, now)
   redis.call('ZADD', groups, 'NX', 2 * APART, TOTAL)
-  if entry.due <= now and noisy(groups, entry.group) then set_back(visible, order, groups, entry.off, entry.group, entry.due) end
+  if entry.due <= now and noisy(groups, entry.group) then
+    set_back(visible, order, groups, entry.off, entry.group, entry.due)
+  end
 end
 -- Of a message that is settled, given back, held, dying or leased anew; `d` is its delivery before that.
 local function leave(order, groups, off, d)

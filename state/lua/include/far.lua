@@ -1,8 +1,9 @@
--- Far: a message with a delay of FAR or more is deferred: the window passes it, and the wheel in Kafka gets a pointer to it
--- (docs/decisions/0021). A tag has a mark (due ms, offset): up to there, by due time and then by offset, what was deferred was brought.
--- So whether a message that the window has passed is still deferred follows from its due time, unless it is excepted (cancelled or
--- rescheduled meanwhile) or below the bound (purged, or before the tag's start). far has s:<tag>:<slot>, how many are deferred in each
--- slot; except has <tag>:<slot>:<chunk>, a bitmap of the offsets of a chunk.
+-- Far: a message with a delay of FAR or more is deferred: the window passes it, and the wheel in Kafka gets a pointer
+-- to it (docs/decisions/0021). A tag has a mark (due ms, offset): up to there, by due time and then by offset, what was
+-- deferred was brought. So whether a message that the window has passed is still deferred follows from its due time,
+-- unless it is excepted (cancelled or rescheduled meanwhile) or below the bound (purged, or before the tag's start).
+-- far has s:<tag>:<slot>, how many are deferred in each slot; except has <tag>:<slot>:<chunk>, a bitmap of the offsets
+-- of a chunk.
 -- FAR: ms, as vocabulary.FAR_DELAY_MS.
 local FAR = 300000
 -- SLOT: ms, as vocabulary.SLOT_MS.
@@ -66,5 +67,6 @@ local function far_whole(meta, far, except, pointers)
   return sealed == redis.call('HLEN', far) .. ':' .. redis.call('HLEN', except) .. ':' .. redis.call('ZCARD', pointers)
 end
 local function seal_far(meta, far, except, pointers)
-  redis.call('HSET', meta, 'far', redis.call('HLEN', far) .. ':' .. redis.call('HLEN', except) .. ':' .. redis.call('ZCARD', pointers))
+  local slots, excepted = redis.call('HLEN', far), redis.call('HLEN', except)
+  redis.call('HSET', meta, 'far', slots .. ':' .. excepted .. ':' .. redis.call('ZCARD', pointers))
 end

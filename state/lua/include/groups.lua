@@ -1,5 +1,6 @@
--- FIFO. order has group and offset of each open message, so that a group's messages follow each other. groups has each group's next
--- time: when its first message is visible, since when if it is (groups that are due together in the order of those messages).
+-- FIFO. order has group and offset of each open message, so that a group's messages follow each other. groups has each
+-- group's next time: when its first message is visible, since when if it is (groups that are due together in the order
+-- of those messages).
 local function place(off, group) return group .. struct.pack('>I8', off) end
 local function group_range(group) return '[' .. group .. string.rep('\0', 8), '[' .. group .. string.rep('\255', 8) end
 -- Of what is due in the same ms the lower offset goes first: a time has room for 4,096 places within a ms.

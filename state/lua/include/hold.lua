@@ -1,4 +1,5 @@
--- KEPT: how long (ms) the key of a lock outlives its time, so that what nobody wants again leaves Redis at last; nobody's hold ends by it.
+-- KEPT: how long (ms) the key of a lock outlives its time, so that what nobody wants again leaves Redis at last;
+-- nobody's hold ends by it.
 local KEPT = 3600000
 -- Writes a lock for its holder: the beat that contenders watch is the whole value, which changes with each renewal.
 local function hold(key, token, hold_ms, now)

@@ -1,5 +1,6 @@
--- What the three receives share. `r` is one call: its keys, its numbers, and what it has done so far: `leased` has rows {offset, delivery,
--- packed}, `fresh` the offsets that are leased for the first time, without bodies; `dying` is a part of the reply.
+-- What the three receives share. `r` is one call: its keys, its numbers, and what it has done so far: `leased` has rows
+-- {offset, delivery, packed}, `fresh` the offsets that are leased for the first time, without bodies; `dying` is a part
+-- of the reply.
 local REASON = {'killed', 'exhausted'}
 local function begin_receive(r)
   r.held = redis.call('HLEN', r.body)
@@ -29,7 +30,8 @@ local function lease(r, off, d, packed)
   d.count, d.flag, d.time = d.count + 1, 0, r.now + math.max(ms, 1)
   r.leased[#r.leased + 1] = {off, d, packed}
 end
--- What becomes of a due message: it has expired, is dying, or is leased; one that is `spent` is left to the caller, if it has not expired.
+-- What becomes of a due message: it has expired, is dying, or is leased; one that is `spent` is left to the caller, if
+-- it has not expired.
 local function consider(r, off, d, packed, spent)
   d = d or {nonce = 0, count = 0, first = 0, flag = 0, time = 0}
   if d.nonce ~= 0 and d.flag == 0 then r.lapsed[#r.lapsed + 1] = off end
@@ -46,15 +48,16 @@ local function consider(r, off, d, packed, spent)
   lease(r, off, d, packed)
   return 'leased'
 end
--- Writes the deliveries of what is leased, one entry for all; returns their nonce (0 = none) and their part of the reply. Of a window that
--- is half full they give up their bodies, but for those that other tags hold too.
+-- Writes the deliveries of what is leased, one entry for all; returns their nonce (0 = none) and their part of the
+-- reply. Of a window that is half full they give up their bodies, but for those that other tags hold too.
 local function write_leases(r, fresh_until)
   local offsets, deadlines, row, out, dropped = {}, {}, {}, {}, {}
   for i, l in ipairs(r.leased) do offsets[i], deadlines[i] = l[1], l[2].time end
   for _, off in ipairs(r.fresh) do offsets[#offsets + 1], deadlines[#deadlines + 1] = off, fresh_until end
   if #offsets == 0 then return 0, out end
   local nonce = journal(r.meta, r.outbox, r.now, 'leased', r.tag, offsets, deadlines)
-  local full = r.held > r.window_messages / 2 or r.held > 0 and tonumber(redis.call('HGET', r.meta, 'bytes') or '0') > r.window_bytes / 2
+  local bytes = r.held > 0 and tonumber(redis.call('HGET', r.meta, 'bytes') or '0') or 0
+  local full = r.held > r.window_messages / 2 or bytes > r.window_bytes / 2
   local shared = full and redis.call('EXISTS', r.refs) == 1
   for _, l in ipairs(r.leased) do
     local off, d, packed = l[1], l[2], l[3]

@@ -1,6 +1,6 @@
--- The offsets (as texts) with the lowest visible times up to `until_ms`, and these times, `asked` at most; of one ms those with lower
--- offsets first. Redis has equal times in the order of the digits, so 10 before 9: where numbers of digits may differ within a ms they are
--- sorted here. So many offsets of a ms are looked for.
+-- The offsets (as texts) with the lowest visible times up to `until_ms`, and these times, `asked` at most; of one ms
+-- those with lower offsets first. Redis has equal times in the order of the digits, so 10 before 9: where numbers of
+-- digits may differ within a ms they are sorted here. So many offsets of a ms are looked for.
 local OF_ONE_MS = 1000
 local function oldest(visible, until_ms, asked)
   local found, times, mixed = {}, {}, false

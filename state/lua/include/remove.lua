@@ -1,5 +1,6 @@
--- One message under one tag, for what ends it or changes it by its id. `keys`: the tag's, as of load. `due`: when it is due if it is
--- far and the tag wants it, else 0. Nil = it is settled, or not wanted; or nil and the reply to give. place: window, deferred or beyond.
+-- One message under one tag, for what ends it or changes it by its id. `keys`: the tag's, as of load. `due`: when it is
+-- due if it is far and the tag wants it, else 0. Nil = it is settled, or not wanted; or nil and the reply to give.
+-- place: window, deferred or beyond.
 local function standing(meta, except, generation, tag, keys, off, due)
   local unit, refused = guard(meta, generation, tag, keys[1], keys[4], keys[5], keys[6])
   if refused then return nil, refused end
@@ -22,7 +23,8 @@ local function given_or_due(it, now, due)
   local d = it.d
   return (it.time or due) <= now or d and (d.nonce ~= 0 or d.count > 0 or d.flag ~= 0)
 end
--- Settles it; true when the next message of its group may be leased now. The caller journals, and seals what is of the unit.
+-- Settles it; true when the next message of its group may be leased now. The caller journals, and seals what is of the
+-- unit.
 local function remove(meta, body, refs, far, except, now, it, off)
   local keys, tag, touched = it.keys, it.tag, {}
   if it.place == 'window' then

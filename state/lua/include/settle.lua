@@ -1,4 +1,5 @@
--- Forgets what a tag holds of bodies: the last holder drops one. refs has an entry only while two or more tags hold a body.
+-- Forgets what a tag holds of bodies: the last holder drops one. refs has an entry only while two or more tags hold a
+-- body.
 local function drop_bodies(meta, body, refs, offsets)
   if redis.call('EXISTS', body, refs) == 0 then return end
   local held, size, shared = {}, 0, redis.call('EXISTS', refs) == 1
@@ -17,8 +18,8 @@ local function drop_bodies(meta, body, refs, offsets)
   redis.call('HDEL', body, unpack(held))
   redis.call('HINCRBY', meta, 'bytes', -size)
 end
--- Removes open messages from a tag for good, each offset named once. The caller journals why, seals, and regroups the groups it has
--- touched.
+-- Removes open messages from a tag for good, each offset named once. The caller journals why, seals, and regroups the
+-- groups it has touched.
 local function settle(meta, visible, delivery, body, refs, offsets)
   for first = 1, #offsets, 1000 do
     local some = {unpack(offsets, first, math.min(first + 999, #offsets))}

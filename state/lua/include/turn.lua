@@ -1,7 +1,8 @@
--- FIFO: records are taken in the order of the log. One that comes before the one it follows waits in pending (1,000 at most; the loader
--- brings what had no room). `f` is {seen, dedup, ids, sure_at, sure_from, pending, scan_from, tags, repeats}.
--- Whether the order is known; `sure_at` other than -1: it is found again, from the scan on. Until then nothing is taken, nor passed by a
--- scan that began before.
+-- FIFO: records are taken in the order of the log. One that comes before the one it follows waits in pending (1,000 at
+-- most; the loader brings what had no room). `f` is {seen, dedup, ids, sure_at, sure_from, pending, scan_from, tags,
+-- repeats}.
+-- Whether the order is known; `sure_at` other than -1: it is found again, from the scan on. Until then nothing is
+-- taken, nor passed by a scan that began before.
 local function turn_known(f, meta, unsure, sure_at, sure_from)
   if f.seen < 0 and sure_at ~= '-1' then
     f.seen = f.scan_from

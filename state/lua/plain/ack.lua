@@ -1,5 +1,5 @@
--- The common ack: a standard unit that holds no bodies, and only handles of deliveries that are not over, without deadlines. It does what
--- ack.lua does and answers the same; in any other case it changes nothing, and ack.lua goes on.
+-- The common ack: a standard unit that holds no bodies, and only handles of deliveries that are not over, without
+-- deadlines. It does what ack.lua does and answers the same; in any other case it changes nothing, and ack.lua goes on.
 do
   local call, meta, visible, delivery, outbox, tag = redis.call, KEYS[1], KEYS[2], KEYS[3], KEYS[6], ARGV[3]
   local m = call('HMGET', meta, 'generation', 'c:' .. tag, 'n:' .. tag, 'fifo', 'g:' .. tag, 'seq', 'drained')

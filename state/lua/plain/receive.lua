@@ -1,5 +1,6 @@
--- The common receive: a standard unit that holds no bodies, of which nothing that is due was delivered before or is beyond its retention.
--- It does what receive.lua does and answers the same; in any other case it changes nothing, and receive.lua goes on.
+-- The common receive: a standard unit that holds no bodies, of which nothing that is due was delivered before or is
+-- beyond its retention. It does what receive.lua does and answers the same; in any other case it changes nothing, and
+-- receive.lua goes on.
 do
   local call, meta, visible, delivery, outbox, tag = redis.call, KEYS[1], KEYS[2], KEYS[3], KEYS[6], ARGV[3]
   local m = call('HMGET', meta, 'generation', 'c:' .. tag, 'n:' .. tag, 'fifo', 'g:' .. tag, 'seq', 'drained', 'shown')
@@ -19,7 +20,8 @@ do
     if plain then
       local rows = call('ZRANGEBYSCORE', visible, '-inf', until_ms, 'WITHSCORES', 'LIMIT', 0, max + 1)
       for i = 1, #rows / 2 do due[i], since[i] = rows[2 * i - 1], rows[2 * i] end
-      -- As include/oldest.lua: where numbers of digits may differ within a ms, the order of Redis is not that of the log.
+      -- As include/oldest.lua: where numbers of digits may differ within a ms, the order of Redis is not that of the
+      -- log.
       for i = 2, #due do plain = plain and #due[i] == #due[1] end
       if due[max + 1] then
         plain = plain and due[max] - 10 ^ (#due[max] - 1) >= 1000
@@ -50,7 +52,8 @@ do
       local head = tonumber(call('ZRANGE', visible, 0, 0, 'WITHSCORES')[2])
       local hungry = (not head or math.floor(head) > now) and 1 or 0
       local first = head and math.floor(head) or -1
-      return {'OK', now, nonce, first, tonumber(m[2]), open, leased, hungry, {}, {}, fresh_until, fresh, table.concat(since, ' ')}
+      return {'OK', now, nonce, first, tonumber(m[2]), open, leased, hungry, {}, {}, fresh_until, fresh,
+        table.concat(since, ' ')}
     end
   end
 end

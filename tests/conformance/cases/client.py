@@ -85,14 +85,21 @@ class QueueClient(Protocol):
     def delete_tag(self, queue: str, tag: str) -> None: ...
 
     def send(
-        self, queue: str, *bodies: str, delay_s: int | None = None, attributes: TEXT | None = None, group: str | None = None
+        self,
+        queue: str,
+        *bodies: str,
+        delay_s: int | None = None,
+        attributes: TEXT | None = None,
+        group: str | None = None,
     ) -> list[str]:
         """Sends the messages in one request; their ids."""
 
     def send_once(self, queue: str, body: str, group: str, dedup_id: str | None) -> str:
         """Sends to a FIFO queue; None = the queue takes the content."""
 
-    def receive(self, queue: str, most: int = 10, *, tag: str | None = None, wait_s: int = 0, lease_s: int | None = None) -> list[Got]: ...
+    def receive(
+        self, queue: str, most: int = 10, *, tag: str | None = None, wait_s: int = 0, lease_s: int | None = None
+    ) -> list[Got]: ...
 
     def ack(self, queue: str, *handles: str, tag: str | None = None) -> None:
         """Settles messages in one request. That a handle is stale is no error."""

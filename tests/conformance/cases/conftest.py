@@ -67,7 +67,9 @@ def _client_of(item: pytest.Item) -> str:
     return str(call.params.get("client", "")) if call else ""
 
 
-def receive_all(client: QueueClient, queue: str, count: int, *, tag: str | None = None, lease_s: int | None = None) -> list[Got]:
+def receive_all(
+    client: QueueClient, queue: str, count: int, *, tag: str | None = None, lease_s: int | None = None
+) -> list[Got]:
     """Receives until `count` messages are there; fewer when a wait of 2 s brings nothing."""
     found: list[Got] = []
     while len(found) < count and (more := client.receive(queue, tag=tag, wait_s=2, lease_s=lease_s)):

@@ -12,7 +12,8 @@ from tests.conformance.emq import galaxy
 from tests.conformance.emq.thrift_client import ThriftClient
 
 _REASONS = {
-    5: "invalid", 6: "no_queue", 4: "exists", 2: "invalid", 34: "invalid", 35: "invalid", 12: "invalid", 9: "bad_handle", 11: "bad_handle",
+    5: "invalid", 6: "no_queue", 4: "exists", 2: "invalid", 34: "invalid", 35: "invalid", 12: "invalid",
+    9: "bad_handle", 11: "bad_handle",
 }  # fmt: skip
 
 
@@ -20,7 +21,9 @@ class EmqClient:
     """See `QueueClient`. A FIFO queue is a topic queue; it has no deduplication."""
 
     name = "emq"
-    lacks = frozenset({"deduplication", "equal queues", "filters of several values", "needed groups", "several of a group"})
+    lacks = frozenset(
+        {"deduplication", "equal queues", "filters of several values", "needed groups", "several of a group"}
+    )
     protocol = "binary"
 
     def __init__(self, endpoint: str) -> None:
@@ -34,7 +37,11 @@ class EmqClient:
             raise Refused(_REASONS.get(error.code or 0, error.msg)) from error
 
     def create(self, queue: str, spec: QueueSpec = PLAIN) -> None:
-        attribute = {"invisibilitySeconds": spec.lease_s, "delaySeconds": spec.delay_s, "messageMaximumBytes": spec.max_bytes}
+        attribute = {
+            "invisibilitySeconds": spec.lease_s,
+            "delaySeconds": spec.delay_s,
+            "messageMaximumBytes": spec.max_bytes,
+        }
         policy = None if spec.dead is None else {"dlqName": spec.dead[0], "maxReceiveTime": spec.dead[1]}
         self._call(
             "createQueue",
@@ -71,7 +78,12 @@ class EmqClient:
         self._call("deleteTag", queueName=queue, tagName=tag)
 
     def send(
-        self, queue: str, *bodies: str, delay_s: int | None = None, attributes: TEXT | None = None, group: str | None = None
+        self,
+        queue: str,
+        *bodies: str,
+        delay_s: int | None = None,
+        attributes: TEXT | None = None,
+        group: str | None = None,
     ) -> list[str]:
         given = {name: {"type": "string", "stringValue": text} for name, text in (attributes or {}).items()}
         more = {"delaySeconds": delay_s, "messageAttributes": given or None}
@@ -84,22 +96,39 @@ class EmqClient:
             raise Refused(_REASONS.get(told["failed"][-1]["reason"]["errorCode"], "failed"))
         return [entry["messageID"] for entry in told["successful"]]
 
-    def receive(self, queue: str, most: int = 10, *, tag: str | None = None, wait_s: int = 0, lease_s: int | None = None) -> list[Got]:
-        asked = {"queueName": queue, "maxReceiveMessageNumber": most, "maxReceiveMessageWaitSeconds": wait_s, "tagName": tag}
+    def receive(
+        self, queue: str, most: int = 10, *, tag: str | None = None, wait_s: int = 0, lease_s: int | None = None
+    ) -> list[Got]:
+        asked = {
+            "queueName": queue,
+            "maxReceiveMessageNumber": most,
+            "maxReceiveMessageWaitSeconds": wait_s,
+            "tagName": tag,
+        }
         try:
             got = self._call("receiveMessage", **asked)
         except Refused as refused:
             # EMQ has no code of its own for a tag that is not there.
-            raise Refused("no_queue" if tag is not None and "tag" in str(refused.__cause__) else refused.reason) from None
+            raise Refused(
+                "no_queue" if tag is not None and "tag" in str(refused.__cause__) else refused.reason
+            ) from None
         found = []
         for one in got:
             if lease_s is not None:  # a receive of EMQ has no lease of its own
                 self.extend(queue, one["receiptHandle"], lease_s)
-            own = {name: value for name, value in one.get("messageAttributes", {}).items() if name != SOURCE_QUEUE_ATTRIBUTE}
+            own = {
+                name: value
+                for name, value in one.get("messageAttributes", {}).items()
+                if name != SOURCE_QUEUE_ATTRIBUTE
+            }
             texts = {name: value["stringValue"] for name, value in own.items() if "stringValue" in value}
             told = one["attributes"]
-            count, sent_ms, first_ms = (int(told[name]) for name in ("receiveCount", "sendTimestamp", "firstReceiveTimestamp"))
-            found.append(Got(one["messageID"], one["receiptHandle"], one["messageBody"], count, texts, sent_ms, first_ms))
+            count, sent_ms, first_ms = (
+                int(told[name]) for name in ("receiveCount", "sendTimestamp", "firstReceiveTimestamp")
+            )
+            found.append(
+                Got(one["messageID"], one["receiptHandle"], one["messageBody"], count, texts, sent_ms, first_ms)
+            )
         return found
 
     def ack(self, queue: str, *handles: str, tag: str | None = None) -> None:

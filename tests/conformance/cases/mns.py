@@ -12,7 +12,8 @@ from tests.conformance.cases.native import NativeClient
 from tests.conformance.mns.raw import NAMESPACE, Raw, Reply
 
 _REASONS = {
-    "QueueNotExist": "no_queue", "QueueAlreadyExist": "exists", "InvalidArgument": "invalid", "InvalidQueueName": "invalid",
+    "QueueNotExist": "no_queue", "QueueAlreadyExist": "exists", "InvalidArgument": "invalid",
+    "InvalidQueueName": "invalid",
     "QueueNameLengthError": "invalid", "InvalidRequestURL": "invalid", "ReceiptHandleError": "bad_handle",
 }  # fmt: skip
 
@@ -38,7 +39,11 @@ class MnsClient:
         if reply.status < 400:
             return reply
         root = reply.root
-        code = root.findtext(f".//{NAMESPACE}ErrorCode") if root.tag != f"{NAMESPACE}Error" else root.findtext(f"{NAMESPACE}Code")
+        code = (
+            root.findtext(f".//{NAMESPACE}ErrorCode")
+            if root.tag != f"{NAMESPACE}Error"
+            else root.findtext(f"{NAMESPACE}Code")
+        )
         raise Refused(_REASONS.get(code or "", code or ""))
 
     def _path(self, queue: str, tag: str | None = None) -> str:
@@ -48,11 +53,17 @@ class MnsClient:
         if spec.fifo or spec.dead is not None or queue.endswith(".fifo"):
             self._native.create(queue, spec)
             return
-        parts = (("VisibilityTimeout", spec.lease_s), ("DelaySeconds", spec.delay_s), ("MaximumMessageSize", spec.max_bytes))
+        parts = (
+            ("VisibilityTimeout", spec.lease_s),
+            ("DelaySeconds", spec.delay_s),
+            ("MaximumMessageSize", spec.max_bytes),
+        )
         self._ask("PUT", self._path(queue), f"<Queue>{''.join(_element(*part) for part in parts)}</Queue>")
 
     def set_lease(self, queue: str, lease_s: int) -> None:
-        self._ask("PUT", f"{self._path(queue)}?metaoverride=true", f"<Queue>{_element('VisibilityTimeout', lease_s)}</Queue>")
+        self._ask(
+            "PUT", f"{self._path(queue)}?metaoverride=true", f"<Queue>{_element('VisibilityTimeout', lease_s)}</Queue>"
+        )
 
     def delete(self, queue: str) -> None:
         self._ask("DELETE", self._path(queue))
@@ -66,7 +77,9 @@ class MnsClient:
 
     def counts(self, queue: str, tag: str | None = None) -> Counts:
         reply = self._ask("GET", self._path(queue, tag))
-        ready, leased, delayed = (int(reply.text(name)) for name in ("ActiveMessages", "InactiveMessages", "DelayMessages"))
+        ready, leased, delayed = (
+            int(reply.text(name)) for name in ("ActiveMessages", "InactiveMessages", "DelayMessages")
+        )
         return Counts(ready, leased, delayed)
 
     def create_tag(self, queue: str, tag: str, kinds: tuple[str, ...] = ()) -> None:
@@ -79,10 +92,15 @@ class MnsClient:
         self._ask("DELETE", self._path(queue, tag))
 
     def send(
-        self, queue: str, *bodies: str, delay_s: int | None = None, attributes: TEXT | None = None, group: str | None = None
+        self,
+        queue: str,
+        *bodies: str,
+        delay_s: int | None = None,
+        attributes: TEXT | None = None,
+        group: str | None = None,
     ) -> list[str]:
         given = "".join(
-            f"<PropertyValue>{_element('Name', name)}{_element('Value', value)}{_element('Type', 'STRING')}</PropertyValue>"
+            f"<PropertyValue>{_element('Name', name)}{_element('Value', value)}<Type>STRING</Type></PropertyValue>"
             for name, value in (attributes or {}).items()
         )
         more = _element("DelaySeconds", delay_s) + _element("MessageGroupId", group)
@@ -99,7 +117,9 @@ class MnsClient:
     def send_once(self, queue: str, body: str, group: str, dedup_id: str | None) -> str:
         raise NotImplementedError("MNS has no deduplication")
 
-    def receive(self, queue: str, most: int = 10, *, tag: str | None = None, wait_s: int = 0, lease_s: int | None = None) -> list[Got]:
+    def receive(
+        self, queue: str, most: int = 10, *, tag: str | None = None, wait_s: int = 0, lease_s: int | None = None
+    ) -> list[Got]:
         try:
             reply = self._ask("GET", f"{self._path(queue, tag)}/messages?numOfMessages={most}&waitseconds={wait_s}")
         except Refused as refused:

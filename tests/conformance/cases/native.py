@@ -91,10 +91,17 @@ class NativeClient:
         self.ask("DELETE", f"/queues/{queue}/tags/{tag}")
 
     def _send(self, queue: str, messages: list[dict[str, Any]]) -> list[str]:
-        return [sent["id"] for sent in self.ask("POST", f"/queues/{queue}/messages", {"messages": messages})["messages"]]
+        return [
+            sent["id"] for sent in self.ask("POST", f"/queues/{queue}/messages", {"messages": messages})["messages"]
+        ]
 
     def send(
-        self, queue: str, *bodies: str, delay_s: int | None = None, attributes: TEXT | None = None, group: str | None = None
+        self,
+        queue: str,
+        *bodies: str,
+        delay_s: int | None = None,
+        attributes: TEXT | None = None,
+        group: str | None = None,
     ) -> list[str]:
         more = _given(delay_seconds=delay_s, attributes=attributes, group=group)
         ids = [{"dedup_id": f"{group}.{body}"} if group is not None else {} for body in bodies]
@@ -103,7 +110,9 @@ class NativeClient:
     def send_once(self, queue: str, body: str, group: str, dedup_id: str | None) -> str:
         return self._send(queue, [_given(body=body, group=group, dedup_id=dedup_id)])[0]
 
-    def receive(self, queue: str, most: int = 10, *, tag: str | None = None, wait_s: int = 0, lease_s: int | None = None) -> list[Got]:
+    def receive(
+        self, queue: str, most: int = 10, *, tag: str | None = None, wait_s: int = 0, lease_s: int | None = None
+    ) -> list[Got]:
         body = {"max": most, "wait_seconds": wait_s, **_given(tag=tag, lease_seconds=lease_s)}
         return [
             Got(

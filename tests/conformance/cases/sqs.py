@@ -54,7 +54,11 @@ class SqsClient(ABC):
             "MaximumMessageSize": spec.max_bytes,
             "RedrivePolicy": policy,
         }
-        self._ask("CreateQueue", QueueName=queue, Attributes={name: str(value) for name, value in wanted.items() if value is not None})
+        self._ask(
+            "CreateQueue",
+            QueueName=queue,
+            Attributes={name: str(value) for name, value in wanted.items() if value is not None},
+        )
 
     def set_lease(self, queue: str, lease_s: int) -> None:
         self._ask("SetQueueAttributes", QueueUrl=self._url(queue), Attributes={"VisibilityTimeout": str(lease_s)})
@@ -80,11 +84,18 @@ class SqsClient(ABC):
         self._ask("DeleteQueue", QueueUrl=self._url(queue, tag))
 
     def send(
-        self, queue: str, *bodies: str, delay_s: int | None = None, attributes: TEXT | None = None, group: str | None = None
+        self,
+        queue: str,
+        *bodies: str,
+        delay_s: int | None = None,
+        attributes: TEXT | None = None,
+        group: str | None = None,
     ) -> list[str]:
         more: dict[str, Any] = {} if delay_s is None else {"DelaySeconds": delay_s}
         if attributes:
-            more["MessageAttributes"] = {name: {"DataType": "String", "StringValue": value} for name, value in attributes.items()}
+            more["MessageAttributes"] = {
+                name: {"DataType": "String", "StringValue": value} for name, value in attributes.items()
+            }
         entries = [{"MessageBody": body, **more, **_of_group(group, f"{group}.{body}")} for body in bodies]
         if len(entries) == 1:
             return [self._ask("SendMessage", QueueUrl=self._url(queue), **entries[0])["MessageId"]]
@@ -94,9 +105,15 @@ class SqsClient(ABC):
         return [one["MessageId"] for one in found["Successful"]]
 
     def send_once(self, queue: str, body: str, group: str, dedup_id: str | None) -> str:
-        return str(self._ask("SendMessage", QueueUrl=self._url(queue), MessageBody=body, **_of_group(group, dedup_id))["MessageId"])
+        return str(
+            self._ask("SendMessage", QueueUrl=self._url(queue), MessageBody=body, **_of_group(group, dedup_id))[
+                "MessageId"
+            ]
+        )
 
-    def receive(self, queue: str, most: int = 10, *, tag: str | None = None, wait_s: int = 0, lease_s: int | None = None) -> list[Got]:
+    def receive(
+        self, queue: str, most: int = 10, *, tag: str | None = None, wait_s: int = 0, lease_s: int | None = None
+    ) -> list[Got]:
         found = self._ask(
             "ReceiveMessage",
             QueueUrl=self._url(queue, tag),

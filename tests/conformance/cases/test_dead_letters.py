@@ -79,7 +79,9 @@ def test_a_message_that_came_back_may_be_received_as_often_again(client: QueueCl
         client.release(name, one.handle)
 
     assert bodies(got) == ["x", "x"]
-    wait_counts(client, dead, Counts(1, 0, 0)) if client.receive(name) == [] else pytest.fail("it was received three times")
+    wait_counts(client, dead, Counts(1, 0, 0)) if client.receive(name) == [] else pytest.fail(
+        "it was received three times"
+    )
 
 
 @pytest.mark.parametrize("count", [0, 1001])

@@ -97,7 +97,9 @@ def test_a_message_without_a_group_is_refused(client: QueueClient, fifo: str) ->
     assert client.counts(fifo).ready == 0
 
 
-def test_a_parked_group_is_held_back_whoever_asks(client: QueueClient, clients: dict[str, QueueClient], fifo: str) -> None:
+def test_a_parked_group_is_held_back_whoever_asks(
+    client: QueueClient, clients: dict[str, QueueClient], fifo: str
+) -> None:
     native = clients["native"]
     assert isinstance(native, NativeClient)
     native.set_parks(fifo, 2)

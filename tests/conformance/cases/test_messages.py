@@ -145,7 +145,9 @@ def test_the_lease_of_a_receive_goes_before_that_of_the_queue(client: QueueClien
 
 
 @pytest.mark.parametrize(("most", "wait_s"), [(1, 0), (3, 0), (10, 1)])
-def test_messages_come_in_the_order_in_which_they_were_sent(client: QueueClient, queue: str, most: int, wait_s: int) -> None:
+def test_messages_come_in_the_order_in_which_they_were_sent(
+    client: QueueClient, queue: str, most: int, wait_s: int
+) -> None:
     for turn in range(2):
         texts = [f"{turn}-{number}" for number in range(30)]
         for text in texts:

@@ -52,7 +52,8 @@ def test_a_name_that_no_queue_may_have_is_refused(client: QueueClient, bad: str)
 
 
 @pytest.mark.parametrize(
-    "spec", [QueueSpec(lease_s=43_201), QueueSpec(lease_s=-1), QueueSpec(delay_s=30 * 86_400 + 1), QueueSpec(max_bytes=0)]
+    "spec",
+    [QueueSpec(lease_s=43_201), QueueSpec(lease_s=-1), QueueSpec(delay_s=30 * 86_400 + 1), QueueSpec(max_bytes=0)],
 )
 def test_a_setting_out_of_range_is_refused(client: QueueClient, name: str, spec: QueueSpec) -> None:
     with pytest.raises(Refused, match="invalid"):

@@ -14,7 +14,8 @@ from tests.clients import environment, fetched
 HERE = Path(__file__).parent
 SERVICES = {
     "message": ("send", "receive", "change", "deleteMessage", "dead", "peek", "deletePeek"),
-    "statistics": ("setUser", "getUser", "addQueueAlert", "addTagAlert", "deleteQueueAlert", "deleteTagAlert", "listQueueAlert",
+    "statistics": ("setUser", "getUser", "addQueueAlert", "addTagAlert", "deleteQueueAlert", "deleteTagAlert",
+                   "listQueueAlert",
                    "listTagAlert", "setQueueDaily", "getQueueDaily"),
 }  # fmt: skip
 

@@ -70,7 +70,9 @@ def test_policies_of_a_queue_and_of_a_tag_are_apart(client: ThriftClient, name: 
         ("queryMetric", {"metrics": "send_request.count", "startTime": 2, "endTime": 1}),
     ],
 )  # fmt: skip
-def test_what_cannot_be_watched_or_shown_is_a_bad_value(up: Up | Running, name: str, method: str, request_: dict[str, object]) -> None:
+def test_what_cannot_be_watched_or_shown_is_a_bad_value(
+    up: Up | Running, name: str, method: str, request_: dict[str, object]
+) -> None:
     client = ThriftClient(up.endpoint)
     queue = client.call("createQueue", queueName=name)["queueName"]
     with pytest.raises(Refused) as refused:

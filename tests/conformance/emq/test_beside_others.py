@@ -27,7 +27,9 @@ def other(up: Up | Running, request: pytest.FixtureRequest) -> Iterator[QueueCli
     client.close()
 
 
-def test_the_sdk_receives_what_others_sent_and_settles_it_for_them(galaxy: Galaxy, other: QueueClient, name: str) -> None:
+def test_the_sdk_receives_what_others_sent_and_settles_it_for_them(
+    galaxy: Galaxy, other: QueueClient, name: str
+) -> None:
     other.create(name)
     (sent,) = other.send(name, "hello", attributes={"kind": "retail"})
     (queue,) = galaxy.call("listQueue", queueNamePrefix=name)["queueName"]

@@ -41,7 +41,9 @@ def meta_of(thrift: ThriftClient, queue: str) -> dict[str, Any]:
 
 def _lasting(tag: dict[str, Any]) -> dict[str, Any]:
     """What a copy of a tag has too."""
-    return {field: value for field, value in tag.items() if field not in {"createTimestamp", "startTimestamp", "queueName"}}
+    return {
+        field: value for field, value in tag.items() if field not in {"createTimestamp", "startTimestamp", "queueName"}
+    }
 
 
 def test_a_copy_has_all_but_the_messages(thrift: ThriftClient, name: str) -> None:
@@ -71,7 +73,13 @@ def test_a_copy_has_all_but_the_messages(thrift: ThriftClient, name: str) -> Non
         tag: _lasting(shown) for tag, shown in meta["queueTagMap"].items()
     }
     assert thrift.call("getQueueInfo", queueName=copy)["queueState"]["approximateMessageNumber"] == 0
-    thrift.call("sendMessage", queueName=copy, messageBody="x", delaySeconds=0, messageAttributes={"colour": COLOUR["attributeValue"]})
+    thrift.call(
+        "sendMessage",
+        queueName=copy,
+        messageBody="x",
+        delaySeconds=0,
+        messageAttributes={"colour": COLOUR["attributeValue"]},
+    )
     assert [one["messageBody"] for one in thrift.call("receiveMessage", queueName=copy, tagName="red")] == ["x"]
     assert thrift.call("receiveMessage", queueName=copy, tagName="several") == []
 
@@ -100,7 +108,9 @@ def test_what_is_no_copy_is_refused_and_makes_nothing(thrift: ThriftClient, name
     assert thrift.call("listQueue", queueNamePrefix=f"{name}_b")["queueName"] == []
 
 
-def test_who_was_given_a_permission_sees_the_queue_and_its_counts(thrift: ThriftClient, up: Up | Running, name: str) -> None:
+def test_who_was_given_a_permission_sees_the_queue_and_its_counts(
+    thrift: ThriftClient, up: Up | Running, name: str
+) -> None:
     source, other = full(thrift, name), full(thrift, f"{name}_other")
     for body in "ab":
         thrift.call("sendMessage", queueName=source, messageBody=body)

@@ -46,14 +46,18 @@ class Developers:
 
 
 @pytest.fixture(scope="module", params=["open", "required"])
-def team(up: Up | Running, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Developers]:
+def team(
+    up: Up | Running, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Developers]:
     """The developers of a service in each mode."""
     try:
         if request.param == "open":
             yield from _team(up.endpoint, {"U:7": "x", "team-b": "x", "admin": "x"})
             return
         with contextmanager(beside)(up, "emq-names", {}, tmp_path_factory) as service:
-            yield from _team(service.endpoint, dict(new_key(service, who) for who in ("alice", "team-b")) | {"admin": ADMIN_SECRET})
+            yield from _team(
+                service.endpoint, dict(new_key(service, who) for who in ("alice", "team-b")) | {"admin": ADMIN_SECRET}
+            )
     except NotFetched as error:
         absent(str(error))
 
@@ -84,7 +88,9 @@ def test_two_developers_have_queues_of_one_name_and_do_not_meet(team: Developers
     for who in team.ids:
         team.ask(who, "sendMessage", queueName=f"{who}/{orders}", messageBody=f"of {who}")
         assert team.ask(who, "getQueueInfo", queueName=f"{who}/{orders}")["queueName"] == f"{who}/{orders}"
-        assert team.ask(who, "getQueueInfo", queueName=orders)["queueName"] == f"{who}/{orders}", "the short name is one's own"
+        assert team.ask(who, "getQueueInfo", queueName=orders)["queueName"] == f"{who}/{orders}", (
+            "the short name is one's own"
+        )
         with pytest.raises(Refused) as refused:
             team.ask(who, "createQueue", queueName=orders)
         assert refused.value.code == EXISTS and refused.value.details.endswith(f":{who}/{orders}")

@@ -28,7 +28,9 @@ def receive(galaxy: Galaxy, queue: str, most: int = 10, wait_s: int = 2, **more:
 
 def delete(galaxy: Galaxy, queue: str, *messages: dict[str, Any]) -> dict[str, Any]:
     entries = [{"receiptHandle": one["receiptHandle"]} for one in messages]
-    done: dict[str, Any] = galaxy.call("deleteMessageBatch", queueName=queue, deleteMessageBatchRequestEntryList=entries)
+    done: dict[str, Any] = galaxy.call(
+        "deleteMessageBatch", queueName=queue, deleteMessageBatchRequestEntryList=entries
+    )
     return done
 
 
@@ -66,7 +68,11 @@ def test_a_batch_is_all_or_none(galaxy: Galaxy, queue: str) -> None:
     assert delete(galaxy, queue, *got)["successful"] == [one["receiptHandle"] for one in got]
     wrong = [*entries[:2], {"entryId": "x", "messageBody": "late", "delaySeconds": 901}]
     told = galaxy.call("sendMessageBatch", checked=False, queueName=queue, sendMessageBatchRequestEntryList=wrong)
-    assert "successful" not in told and {entry["id"]: entry["reason"]["errorCode"] for entry in told["failed"]} == {"0": 1, "1": 1, "x": 2}
+    assert "successful" not in told and {entry["id"]: entry["reason"]["errorCode"] for entry in told["failed"]} == {
+        "0": 1,
+        "1": 1,
+        "x": 2,
+    }
     assert receive(galaxy, queue, wait_s=0) == []
 
 
@@ -78,7 +84,9 @@ def test_a_batch_is_all_or_none(galaxy: Galaxy, queue: str) -> None:
         ([{"entryId": "a", "messageBody": "m"}, {"entryId": "a", "messageBody": "n"}], 12),
     ],
 )
-def test_a_batch_of_a_wrong_shape_is_refused(galaxy: Galaxy, queue: str, entries: list[dict[str, str]], code: int) -> None:
+def test_a_batch_of_a_wrong_shape_is_refused(
+    galaxy: Galaxy, queue: str, entries: list[dict[str, str]], code: int
+) -> None:
     with pytest.raises(Refused) as refused:
         galaxy.call("sendMessageBatch", checked=False, queueName=queue, sendMessageBatchRequestEntryList=entries)
     assert refused.value.code == code
@@ -88,12 +96,19 @@ def test_a_lease_is_changed_and_a_message_comes_again(galaxy: Galaxy, queue: str
     send(galaxy, queue, "m", invisibilitySeconds=600)
     (got,) = receive(galaxy, queue)
     assert receive(galaxy, queue, wait_s=0) == []
-    galaxy.call("changeMessageVisibilitySeconds", queueName=queue, receiptHandle=got["receiptHandle"], invisibilitySeconds=0)
+    galaxy.call(
+        "changeMessageVisibilitySeconds", queueName=queue, receiptHandle=got["receiptHandle"], invisibilitySeconds=0
+    )
     (again,) = receive(galaxy, queue)
     assert again["messageID"] == got["messageID"] and again["receiptHandle"] != got["receiptHandle"]
     assert again["attributes"]["receiveCount"] == "2"
-    entries = [{"receiptHandle": again["receiptHandle"], "invisibilitySeconds": 100}, {"receiptHandle": "none", "invisibilitySeconds": 1}]
-    told = galaxy.call("changeMessageVisibilitySecondsBatch", queueName=queue, changeMessageVisibilityRequestEntryList=entries)
+    entries = [
+        {"receiptHandle": again["receiptHandle"], "invisibilitySeconds": 100},
+        {"receiptHandle": "none", "invisibilitySeconds": 1},
+    ]
+    told = galaxy.call(
+        "changeMessageVisibilitySecondsBatch", queueName=queue, changeMessageVisibilityRequestEntryList=entries
+    )
     assert told["successful"] == [again["receiptHandle"]]
     assert [(one["id"], one["reason"]["errorCode"]) for one in told["failed"]] == [("none", 11)]
 
@@ -127,14 +142,18 @@ def test_a_delay_is_kept(galaxy: Galaxy, queue: str) -> None:
         ({"queueName": ""}, 5),
     ],
 )
-def test_a_wrong_send_is_refused_and_stores_nothing(galaxy: Galaxy, queue: str, more: dict[str, Any], code: int) -> None:
+def test_a_wrong_send_is_refused_and_stores_nothing(
+    galaxy: Galaxy, queue: str, more: dict[str, Any], code: int
+) -> None:
     with pytest.raises(Refused) as refused:
         galaxy.call("sendMessage", **{"checked": False, "queueName": queue, "messageBody": "m", **more})
     assert refused.value.code == code and refused.value.id == "12345678"
     assert galaxy.call("getQueueInfo", queueName=queue)["queueState"]["approximateMessageNumber"] == 0
 
 
-@pytest.mark.parametrize("more", [{"maxReceiveMessageNumber": 0}, {"maxReceiveMessageNumber": 101}, {"maxReceiveMessageWaitSeconds": 21}])
+@pytest.mark.parametrize(
+    "more", [{"maxReceiveMessageNumber": 0}, {"maxReceiveMessageNumber": 101}, {"maxReceiveMessageWaitSeconds": 21}]
+)
 def test_a_wrong_receive_is_refused(galaxy: Galaxy, queue: str, more: dict[str, int]) -> None:
     with pytest.raises(Refused) as refused:
         galaxy.call("receiveMessage", checked=False, queueName=queue, **more)
@@ -151,7 +170,10 @@ def test_a_handle_of_nobody_is_refused(galaxy: Galaxy, queue: str, method: str) 
 def test_a_dead_message_goes_to_the_dead_letter_queue(galaxy: Galaxy, queue: str, name: str) -> None:
     dead = galaxy.call("createQueue", queueName=f"{name}_dead", deadLetterQueue=True)["queueName"]
     policy = {"dlqName": dead, "maxReceiveTime": 2}
-    assert galaxy.call("setQueueRedrivePolicy", checked=False, queueName=queue, redrivePolicy=policy)["redrivePolicy"] == policy
+    assert (
+        galaxy.call("setQueueRedrivePolicy", checked=False, queueName=queue, redrivePolicy=policy)["redrivePolicy"]
+        == policy
+    )
     sent = send(galaxy, queue, "m")
     (got,) = receive(galaxy, queue)
     galaxy.call("deadMessage", queueName=queue, receiptHandle=got["receiptHandle"])
@@ -159,13 +181,22 @@ def test_a_dead_message_goes_to_the_dead_letter_queue(galaxy: Galaxy, queue: str
     assert died["messageBody"] == "m" and died["messageID"] != sent["messageID"]
     assert died["messageAttributes"] == {"DLQ.sourceQueue": {"type": "STRING", "stringValue": queue}}
     shown = died["attributes"]
-    assert (shown["sourceQueueName"], shown["originalMessageID"], shown["originalReceiveCount"]) == (queue, sent["messageID"], "1")
+    assert (shown["sourceQueueName"], shown["originalMessageID"], shown["originalReceiveCount"]) == (
+        queue,
+        sent["messageID"],
+        "1",
+    )
     assert int(shown["deadTimestamp"]) >= sent["sendTimestamp"]
     with pytest.raises(Refused) as refused:
         galaxy.call("deadMessage", queueName=dead, receiptHandle=died["receiptHandle"])
     assert refused.value.code == 1
     with pytest.raises(Refused) as refused:
-        galaxy.call("setQueueRedrivePolicy", checked=False, queueName=dead, redrivePolicy={"dlqName": queue, "maxReceiveTime": 1})
+        galaxy.call(
+            "setQueueRedrivePolicy",
+            checked=False,
+            queueName=dead,
+            redrivePolicy={"dlqName": queue, "maxReceiveTime": 1},
+        )
     assert refused.value.code == 1
 
 
@@ -194,7 +225,9 @@ def test_the_first_message_of_a_topic_comes_again_before_the_next(galaxy: Galaxy
     for number in range(2):
         send(galaxy, topics, str(number), topic="t")
     (got,) = receive(galaxy, topics)
-    galaxy.call("changeMessageVisibilitySeconds", queueName=topics, receiptHandle=got["receiptHandle"], invisibilitySeconds=0)
+    galaxy.call(
+        "changeMessageVisibilitySeconds", queueName=topics, receiptHandle=got["receiptHandle"], invisibilitySeconds=0
+    )
     (again,) = receive(galaxy, topics)
     assert again["messageBody"] == "0" and again["attributes"]["receiveCount"] == "2"
 
@@ -248,7 +281,12 @@ def test_a_topic_queue_has_no_policy_and_is_no_dead_letter_queue(galaxy: Galaxy,
     assert galaxy.call("getQueueInfo", queueName=topics)["topicQueue"] is True
     for source, target in ((topics, queue), (queue, topics)):
         with pytest.raises(Refused) as refused:
-            galaxy.call("setQueueRedrivePolicy", checked=False, queueName=source, redrivePolicy={"dlqName": target, "maxReceiveTime": 1})
+            galaxy.call(
+                "setQueueRedrivePolicy",
+                checked=False,
+                queueName=source,
+                redrivePolicy={"dlqName": target, "maxReceiveTime": 1},
+            )
         assert refused.value.code == 1
     with pytest.raises(Refused) as refused:
         send(galaxy, topics, "m", topic="t", delaySeconds=1)
@@ -264,7 +302,9 @@ def test_a_topic_queue_has_no_policy_and_is_no_dead_letter_queue(galaxy: Galaxy,
     ],
     ids=["equal", "another type", "there"],
 )
-def test_a_receive_may_have_a_filter_of_its_own(galaxy: Galaxy, queue: str, value: dict[str, str], expected: list[str]) -> None:
+def test_a_receive_may_have_a_filter_of_its_own(
+    galaxy: Galaxy, queue: str, value: dict[str, str], expected: list[str]
+) -> None:
     colours = {
         "1": {"type": "string", "stringValue": "red"},
         "2": {"type": "string.Tone", "stringValue": "red"},

@@ -54,7 +54,10 @@ METHODS: dict[str, tuple[str, dict[str, Any]]] = {
     "deadMessageBatch": ("handle", {"deadMessageBatchRequestEntryList": [_HANDLE]}),
     "peekMessage": ("peek", {"peekMessageArg": {"partitionTimeIntervalAndMaxNum": {"maxNum": 1, "partitionId": 0}}}),
     "deletePeekMessage": ("direct", {"receiptHandle": "37a22984-211a-8000-8000-0000001bedf1"}),
-    "deletePeekMessageBatch": ("direct", {"deletePeekMessageBatchEntryList": [{"receiptHandle": "37a22984-211a-8000-8000-0000001bedf1"}]}),
+    "deletePeekMessageBatch": (
+        "direct",
+        {"deletePeekMessageBatchEntryList": [{"receiptHandle": "37a22984-211a-8000-8000-0000001bedf1"}]},
+    ),
     "getQueueInfo": ("info", {}),
     "setQueueAttribute": ("admin", {"queueAttribute": {"delaySeconds": 0}}),
     "setQueueQuota": ("admin", {"queueQuota": {"throughput": {"readQps": 0}}}),
@@ -104,7 +107,9 @@ def cast(up: Up | Running, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 def _cast(service: Running) -> Iterator[Cast]:
     secrets = dict(new_key(service, who) for who in ("shop", "grantee", "stranger")) | {"admin": ADMIN_SECRET}
-    owner, grantee, stranger, admin = (ThriftClient(service.endpoint, "compact", who, secret) for who, secret in secrets.items())
+    owner, grantee, stranger, admin = (
+        ThriftClient(service.endpoint, "compact", who, secret) for who, secret in secrets.items()
+    )
     dead = owner.call("createQueue", queueName="dead")["queueName"]
     owner.call("setPermission", queueName=dead, developerId="grantee", permission=1)
     yield Cast(service, owner, grantee, stranger, admin, secrets, dead)
@@ -123,7 +128,11 @@ def denied(client: ThriftClient, method: str, queue: str, dead: str, code: int =
         answer = client.call(method, queueName=queue, **request)
     except Refused as error:
         return error.code == code
-    return any(entry["reason"]["errorCode"] == code for entry in (answer or {}).get("failed", ())) if isinstance(answer, dict) else False
+    return (
+        any(entry["reason"]["errorCode"] == code for entry in (answer or {}).get("failed", ()))
+        if isinstance(answer, dict)
+        else False
+    )
 
 
 @pytest.mark.parametrize("level", LEVELS)
@@ -141,9 +150,13 @@ def test_an_owner_and_an_administrator_may_do_everything_and_a_stranger_nothing(
     for name, client in (("owner", cast.owner), ("admin", cast.admin)):
         queue = cast.owner.call("createQueue", queueName=f"of{name}")["queueName"]
         cast.owner.call("sendMessage", queueName=queue, messageBody="stays")
-        assert [method for method in METHODS if not denied(cast.stranger, method, queue, cast.dead, NO_QUEUE)] == ["queryPermission"]
+        assert [method for method in METHODS if not denied(cast.stranger, method, queue, cast.dead, NO_QUEUE)] == [
+            "queryPermission"
+        ]
         state = cast.owner.call("getQueueInfo", queueName=queue)["queueState"]
-        assert state["approximateMessageNumber"] == state["approximateAvailableMessageNumber"] == 1, "a refusal has changed something"
+        assert state["approximateMessageNumber"] == state["approximateAvailableMessageNumber"] == 1, (
+            "a refusal has changed something"
+        )
         assert [method for method in METHODS if denied(client, method, queue, cast.dead)] == []
 
 

@@ -77,7 +77,9 @@ def test_each_attribute_has_its_range(galaxy: Galaxy, queue: str, field: str, lo
         assert told["queueAttribute"] == {**DEFAULTS, field: value}
     for wrong in (low - 1, high + 1):
         assert code_of(galaxy, "setQueueAttribute", queueName=queue, queueAttribute={field: wrong}) == 2
-        assert code_of(galaxy, "createQueue", queueName=f"{queue.partition('/')[2]}x", queueAttribute={field: wrong}) == 2
+        assert (
+            code_of(galaxy, "createQueue", queueName=f"{queue.partition('/')[2]}x", queueAttribute={field: wrong}) == 2
+        )
     assert galaxy.call("getQueueInfo", queueName=queue)["queueAttribute"][field] == high
 
 
@@ -136,7 +138,12 @@ def test_a_policy_is_set_shown_and_removed(galaxy: Galaxy, queue: str, name: str
     for target, times, code in ((queue, 1, 1), (dead, 0, 2), (dead, 101, 2)):
         wrong = {"dlqName": target, "maxReceiveTime": times}
         assert code_of(galaxy, "setQueueRedrivePolicy", queueName=queue, redrivePolicy=wrong) == code
-    assert code_of(galaxy, "setQueueRedrivePolicy", queueName=queue, redrivePolicy={"dlqName": "a/none", "maxReceiveTime": 1}) == 6
+    assert (
+        code_of(
+            galaxy, "setQueueRedrivePolicy", queueName=queue, redrivePolicy={"dlqName": "a/none", "maxReceiveTime": 1}
+        )
+        == 6
+    )
 
 
 def test_a_queue_with_priority_gives_the_lowest_number_first(galaxy: Galaxy, name: str) -> None:
@@ -148,17 +155,32 @@ def test_a_queue_with_priority_gives_the_lowest_number_first(galaxy: Galaxy, nam
     assert [one["messageBody"] for one in got] == ["1", "8", "none", "9", "16"]
     assert [one["attributes"]["priority"] for one in got] == ["1", "8", "8", "9", "16"]
     dead = galaxy.call("createQueue", queueName=f"{name}_dead")["queueName"]
-    assert code_of(galaxy, "setQueueRedrivePolicy", queueName=queue, redrivePolicy={"dlqName": dead, "maxReceiveTime": 1}) == 1
-    assert code_of(galaxy, "setQueueRedrivePolicy", queueName=dead, redrivePolicy={"dlqName": queue, "maxReceiveTime": 1}) == 1
+    assert (
+        code_of(galaxy, "setQueueRedrivePolicy", queueName=queue, redrivePolicy={"dlqName": dead, "maxReceiveTime": 1})
+        == 1
+    )
+    assert (
+        code_of(galaxy, "setQueueRedrivePolicy", queueName=dead, redrivePolicy={"dlqName": queue, "maxReceiveTime": 1})
+        == 1
+    )
 
 
 def test_a_tag_sees_what_its_filter_wants_from_its_start_on(galaxy: Galaxy, queue: str) -> None:
     send(galaxy, queue, "before", messageAttributes={"kind": {"type": "string", "stringValue": "a"}})
     red = {"type": "string", "stringValue": "a"}
-    made = galaxy.call("createTag", queueName=queue, tagName="all", startTimestamp=0, attributeName="kind", attributeValue=red)
+    made = galaxy.call(
+        "createTag", queueName=queue, tagName="all", startTimestamp=0, attributeName="kind", attributeValue=red
+    )
     assert made["tagName"] == "all" and made["queueName"] == queue
     galaxy.call("createTag", queueName=queue, tagName="late", userAttributes={"for": "billing"})
-    galaxy.call("createTag", queueName=queue, tagName="has", startTimestamp=0, attributeName="kind", attributeValue={"type": "empty"})
+    galaxy.call(
+        "createTag",
+        queueName=queue,
+        tagName="has",
+        startTimestamp=0,
+        attributeName="kind",
+        attributeValue={"type": "empty"},
+    )
     send(galaxy, queue, "other", messageAttributes={"kind": {"type": "string", "stringValue": "b"}})
     send(galaxy, queue, "plain")
     assert galaxy.call("listTag", queueName=queue)["tagName"] == ["all", "late", "has"]
@@ -200,7 +222,11 @@ def test_permissions_are_given_changed_listed_and_revoked(galaxy: Galaxy, queue:
     galaxy.call("setPermission", queueName=queue, developerId="CI123", permission=7)
     galaxy.call("setPermission", queueName=queue, developerId="CI123", permission=3)
     galaxy.call("setPermission", queueName=queue, developerId="CI124", permission=8)
-    assert galaxy.call("listPermissions", queueName=queue)["permissionList"] == {"anonymous": 11, "CI123": 3, "CI124": 8}
+    assert galaxy.call("listPermissions", queueName=queue)["permissionList"] == {
+        "anonymous": 11,
+        "CI123": 3,
+        "CI124": 8,
+    }
     assert galaxy.call("queryPermissionForId", queueName=queue, developerId="CI123")["permission"] == 3
     assert galaxy.call("queryPermission", queueName=queue)["permission"] == 11
     galaxy.call("revokePermission", queueName=queue, developerId="CI123")
@@ -222,7 +248,9 @@ def test_a_queue_has_a_quota_of_requests(galaxy: Galaxy, name: str) -> None:
     assert codes and set(codes) == {20}
     told = galaxy.call("setQueueQuota", queueName=queue, queueQuota={"throughput": {"writeQps": 0}})
     assert (
-        told["queueQuota"] == {"throughput": {"readQps": 100, "writeQps": 0}} == galaxy.call("getQueueInfo", queueName=queue)["queueQuota"]
+        told["queueQuota"]
+        == {"throughput": {"readQps": 100, "writeQps": 0}}
+        == galaxy.call("getQueueInfo", queueName=queue)["queueQuota"]
     )
     for _ in range(10):
         send(galaxy, queue, "m")

@@ -55,7 +55,9 @@ def test_a_body_that_grows_over_half_a_megabyte_is_413_while_it_comes(up: Up | R
     assert status == 413
 
 
-@pytest.mark.parametrize(("path", "size", "status"), [(PATH, MOST, 400), ("/v1/queues", MOST + 1, 400)], ids=["the most", "native"])
+@pytest.mark.parametrize(
+    ("path", "size", "status"), [(PATH, MOST, 400), ("/v1/queues", MOST + 1, 400)], ids=["the most", "native"]
+)
 def test_the_bound_is_emqs_own(up: Up | Running, path: str, size: int, status: int) -> None:
     kind = TYPE if path == PATH else {"content-type": "application/json"}
     assert httpx.post(up.endpoint + path, content=b"x" * size, headers=kind).status_code == status
@@ -95,7 +97,9 @@ def test_no_damage_is_a_fault_of_the_service(up: Up | Running) -> None:
     cases = [*cut(), *chance.sample(list(damaged()), 600), *islice(noise(), 300), *deep(), *large()]
     with httpx.Client(timeout=60) as client:
         for case in cases:
-            answer = client.post(up.endpoint + PATH, content=case.body, headers={"content-type": f"application/x-thrift-{case.protocol}"})
+            answer = client.post(
+                up.endpoint + PATH, content=case.body, headers={"content-type": f"application/x-thrift-{case.protocol}"}
+            )
             assert answer.status_code in ({200, 400} if len(case.body) <= MOST else {413}), case.label
     alive = ThriftClient(up.endpoint)
     assert alive.ask("getServiceVersion")["major"] == 1

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import pytest
 
-from facade.emq.wire.errors import ErrorCode
-from facade.emq.wire.services import SERVICES
+from facade.dialects.emq.wire.errors import ErrorCode
+from facade.dialects.emq.wire.services import SERVICES
 from tests.conformance.conftest import Running
 from tests.conformance.emq.galaxy import Galaxy, Refused
 from tests.conformance.emq.rows import ELSEWHERE, NOT_CAUSED, RANGES, ROWS, Range, Row
@@ -33,16 +33,29 @@ class Stage:
         self.client = client
         self._name = name
         self._made = 0
-        self.queues = {"queue": self.new(), "settings": self.new(), "tags": self.new(), "dead": self.new(deadLetterQueue=True)}
+        self.queues = {
+            "queue": self.new(),
+            "settings": self.new(),
+            "tags": self.new(),
+            "dead": self.new(deadLetterQueue=True),
+        }
         self.queues["source"] = self.new()
-        self.ask("setQueueRedrivePolicy", {"queueName": "@source", "redrivePolicy": {"dlqName": "@dead", "maxReceiveTime": 3}})
+        self.ask(
+            "setQueueRedrivePolicy",
+            {"queueName": "@source", "redrivePolicy": {"dlqName": "@dead", "maxReceiveTime": 3}},
+        )
         self.queues["levels"] = self.new(enablePriority=True)
         self.queues["topics"] = self.new(topicQueue=True)
         self.queues["small"] = self.new(queueAttribute={"messageMaximumBytes": 10})
         self.queues["again"] = self.new(queueAttribute={"invisibilitySeconds": 0})
         self.queues["quota"] = self.new(queueQuota={"throughput": {"writeQps": 1}})
         self.ask(
-            "sendMessage", {"queueName": "@again", "messageBody": "m", "messageAttributes": {"a": {"type": "string", "stringValue": "x"}}}
+            "sendMessage",
+            {
+                "queueName": "@again",
+                "messageBody": "m",
+                "messageAttributes": {"a": {"type": "string", "stringValue": "x"}},
+            },
         )
         self._makers: dict[str, Callable[[], str]] = {
             "new": self._next,
@@ -155,12 +168,18 @@ def _is_for(client: str, method: str, request: Any) -> bool:
     return is_known and not (method == "createQueue" and "redrivePolicy" in request)
 
 
-ROWS_BY_CLIENT: Final = [(client, row) for client in CLIENTS for row in ROWS if _is_for(client, row.method, row.request)]
-RANGES_BY_CLIENT: Final = [(client, one) for client in CLIENTS for one in RANGES if _is_for(client, one.method, one.request(one.low))]
+ROWS_BY_CLIENT: Final = [
+    (client, row) for client in CLIENTS for row in ROWS if _is_for(client, row.method, row.request)
+]
+RANGES_BY_CLIENT: Final = [
+    (client, one) for client in CLIENTS for one in RANGES if _is_for(client, one.method, one.request(one.low))
+]
 
 
 @pytest.mark.parametrize(
-    ("client", "row"), ROWS_BY_CLIENT, ids=[f"{client}-{row.method}-{row.code or 'ok'}-{row.about}" for client, row in ROWS_BY_CLIENT]
+    ("client", "row"),
+    ROWS_BY_CLIENT,
+    ids=[f"{client}-{row.method}-{row.code or 'ok'}-{row.about}" for client, row in ROWS_BY_CLIENT],
 )
 def test_a_request_is_answered_or_refused_with_its_code(stages: Callable[[str], Stage], client: str, row: Row) -> None:
     stage = stages(client)
@@ -171,9 +190,13 @@ def test_a_request_is_answered_or_refused_with_its_code(stages: Callable[[str], 
 
 
 @pytest.mark.parametrize(
-    ("client", "range_"), RANGES_BY_CLIENT, ids=[f"{client}-{one.method}-{one.about}" for client, one in RANGES_BY_CLIENT]
+    ("client", "range_"),
+    RANGES_BY_CLIENT,
+    ids=[f"{client}-{one.method}-{one.about}" for client, one in RANGES_BY_CLIENT],
 )
-def test_both_ends_of_a_range_are_taken_and_what_is_beyond_is_not(stages: Callable[[str], Stage], client: str, range_: Range) -> None:
+def test_both_ends_of_a_range_are_taken_and_what_is_beyond_is_not(
+    stages: Callable[[str], Stage], client: str, range_: Range
+) -> None:
     stage = stages(client)
     for value in (range_.low, range_.high):
         assert stage.outcome(range_.method, range_.request(value)) == range_.inside, value

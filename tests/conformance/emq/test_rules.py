@@ -28,7 +28,12 @@ def user(up: Up | Running, name: str) -> Iterator[ThriftClient]:
 def source_with_dead_letters(galaxy: Galaxy, name: str, times: int = 1) -> tuple[str, str]:
     dead = galaxy.call("createQueue", queueName=f"{name}_dead", deadLetterQueue=True)["queueName"]
     source = galaxy.call("createQueue", queueName=name, queueAttribute={"invisibilitySeconds": 2})["queueName"]
-    galaxy.call("setQueueRedrivePolicy", checked=False, queueName=source, redrivePolicy={"dlqName": dead, "maxReceiveTime": times})
+    galaxy.call(
+        "setQueueRedrivePolicy",
+        checked=False,
+        queueName=source,
+        redrivePolicy={"dlqName": dead, "maxReceiveTime": times},
+    )
     return source, dead
 
 
@@ -60,7 +65,9 @@ def test_a_dead_letter_queue_that_is_deleted_takes_its_policies_along(galaxy: Ga
     send(galaxy, source, "m")
     (first,) = receive(galaxy, source)
     galaxy.call("deleteQueue", queueName=dead)
-    galaxy.call("changeMessageVisibilitySeconds", queueName=source, receiptHandle=first["receiptHandle"], invisibilitySeconds=0)
+    galaxy.call(
+        "changeMessageVisibilitySeconds", queueName=source, receiptHandle=first["receiptHandle"], invisibilitySeconds=0
+    )
     (again,) = receive(galaxy, source)
     assert again["attributes"]["receiveCount"] == "2"
 
@@ -84,7 +91,9 @@ def test_letters_of_one_source_are_filtered_by_its_full_name(galaxy: Galaxy, nam
 
 
 @pytest.mark.parametrize("method", ["deleteMessage", "changeMessageVisibilitySeconds", "deadMessage"])
-def test_a_handle_that_has_expired_is_silent_and_harms_no_later_delivery(galaxy: Galaxy, name: str, method: str) -> None:
+def test_a_handle_that_has_expired_is_silent_and_harms_no_later_delivery(
+    galaxy: Galaxy, name: str, method: str
+) -> None:
     source, dead = source_with_dead_letters(galaxy, name, times=5)
     send(galaxy, source, "m", invisibilitySeconds=2)
     (first,) = receive(galaxy, source)
@@ -107,7 +116,9 @@ def test_a_message_overrides_what_its_queue_says_once_for_each_delivery(galaxy: 
         (got,) = receive(galaxy, queue, wait_s=5)
         assert (got["messageBody"], got["attributes"]["receiveCount"]) == ("now", count)
     # The lease of one delivery is changed; the next has the message's own again.
-    galaxy.call("changeMessageVisibilitySeconds", queueName=queue, receiptHandle=got["receiptHandle"], invisibilitySeconds=0)
+    galaxy.call(
+        "changeMessageVisibilitySeconds", queueName=queue, receiptHandle=got["receiptHandle"], invisibilitySeconds=0
+    )
     receive(galaxy, queue)
     assert receive(galaxy, queue, wait_s=5)[0]["attributes"]["receiveCount"] == "4"
     state = galaxy.call("getQueueInfo", queueName=queue)["queueState"]
@@ -125,7 +136,9 @@ def test_a_tag_begins_where_it_was_told_to(galaxy: Galaxy, queue: str) -> None:
     assert receive_some(galaxy, queue, "all", 2) == ["middle", "old"]
 
 
-def test_quotas_of_a_tag_and_of_a_user_refuse_with_a_clear_code(galaxy: Galaxy, user: ThriftClient, queue: str, name: str) -> None:
+def test_quotas_of_a_tag_and_of_a_user_refuse_with_a_clear_code(
+    galaxy: Galaxy, user: ThriftClient, queue: str, name: str
+) -> None:
     galaxy.call("createTag", queueName=queue, tagName="slow", readQPSQuota=1)
     codes = set()
     for _ in range(20):
@@ -171,12 +184,22 @@ def test_what_was_peeked_is_deleted_for_all_tags_if_nobody_received_it(user: Thr
     user.call("createTag", queueName=queue, tagName="all")
     ids = [user.call("sendMessage", queueName=queue, messageBody=body)["messageID"] for body in "abcd"]
     by_body = dict(zip("abcd", ids, strict=True))
-    got = {one["messageBody"]: one for one in user.call("receiveMessage", queueName=queue, tagName="all", maxReceiveMessageNumber=3)}
+    got = {
+        one["messageBody"]: one
+        for one in user.call("receiveMessage", queueName=queue, tagName="all", maxReceiveMessageNumber=3)
+    }
     (free,) = set(by_body) - set(got)  # of all tags but `red`, which does not want it
     acked, given_back, leased = sorted(got)
     user.call("deleteMessage", queueName=queue, receiptHandle=got[acked]["receiptHandle"])
-    user.call("changeMessageVisibilitySeconds", queueName=queue, receiptHandle=got[given_back]["receiptHandle"], invisibilitySeconds=0)
-    entries = [{"receiptHandle": by_body[body]} for body in (acked, given_back, leased, free)] + [{"receiptHandle": "none"}]
+    user.call(
+        "changeMessageVisibilitySeconds",
+        queueName=queue,
+        receiptHandle=got[given_back]["receiptHandle"],
+        invisibilitySeconds=0,
+    )
+    entries = [{"receiptHandle": by_body[body]} for body in (acked, given_back, leased, free)] + [
+        {"receiptHandle": "none"}
+    ]
     told = user.call("deletePeekMessageBatch", queueName=queue, deletePeekMessageBatchEntryList=entries)
     assert told["successful"] == [by_body[free]]
     assert [(one["id"], one["reason"]["errorCode"]) for one in told["failed"]] == [

@@ -21,8 +21,8 @@ from thrift.protocol.TJSONProtocol import TJSONProtocol
 from thrift.Thrift import TApplicationException, TMessageType, TType
 from thrift.transport.TTransport import TMemoryBuffer
 
-from facade.emq.wire.kinds import Kind, Shape
-from facade.emq.wire.services import SERVICES, Method
+from facade.dialects.emq.wire.kinds import Kind, Shape
+from facade.dialects.emq.wire.services import SERVICES, Method
 from tests.conformance.emq.galaxy import Failed, Refused
 
 PROTOCOLS: Final = {"binary": TBinaryProtocol, "compact": TCompactProtocol, "json": TJSONProtocol}
@@ -104,7 +104,10 @@ class ThriftClient:
         self._secret = secret
         self._make = PROTOCOLS[protocol]
         self._http = httpx.Client(timeout=60)
-        self._headers = {"content-type": f"application/x-thrift-{protocol}", "authorization": f"Galaxy-V2 {key}:{'A' * 27}="}
+        self._headers = {
+            "content-type": f"application/x-thrift-{protocol}",
+            "authorization": f"Galaxy-V2 {key}:{'A' * 27}=",
+        }
         self._methods: dict[str, tuple[str, Method]] = {
             name: (path, method) for path, service in SERVICES.items() for name, method in service.methods.items()
         }
@@ -126,7 +129,9 @@ class ThriftClient:
         protocol.writeMessageEnd()
         content = body.getvalue()
         headers = self._signed(path, content) if self._secret else self._headers
-        reply = self._http.post(f"{self._endpoint}{path}", params={"id": "abcdef01", "type": name}, headers=headers, content=content)
+        reply = self._http.post(
+            f"{self._endpoint}{path}", params={"id": "abcdef01", "type": name}, headers=headers, content=content
+        )
         if reply.status_code != 200:
             raise Failed(f"{reply.status_code} {reply.text}")
         assert reply.headers["content-type"] == self._headers["content-type"]
@@ -139,7 +144,14 @@ class ThriftClient:
             "x-xiaomi-date": formatdate(usegmt=True),
             "x-xiaomi-timestamp": str(int(time.time())),
         }
-        lines = ["POST", "", self._headers["content-type"], "", *(f"{name}:{value}" for name, value in sorted(more.items())), path]
+        lines = [
+            "POST",
+            "",
+            self._headers["content-type"],
+            "",
+            *(f"{name}:{value}" for name, value in sorted(more.items())),
+            path,
+        ]
         signature = b64encode(hmac.new(self._secret.encode(), "\n".join(lines).encode(), sha1).digest()).decode()
         return self._headers | more | {"authorization": f"Galaxy-V2 {self._key}:{signature}"}
 
@@ -156,7 +168,14 @@ class ThriftClient:
         told = plain(answer)
         if "e" in told:
             error = told["e"]
-            raise Refused({"code": error["errorCode"], "msg": error["errMsg"], "details": error["details"], "id": error.get("requestId")})
+            raise Refused(
+                {
+                    "code": error["errorCode"],
+                    "msg": error["errMsg"],
+                    "details": error["details"],
+                    "id": error.get("requestId"),
+                }
+            )
         return told.get("success")
 
     def close(self) -> None:

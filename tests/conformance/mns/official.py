@@ -59,7 +59,9 @@ class Official:
         """A call of a subscription."""
         return self._ask("subscription", (topic, name), method, arguments)
 
-    def _ask(self, kind: str, names: tuple[str, ...], method: str, arguments: tuple[Any, ...], *, encoding: bool = True) -> Any:
+    def _ask(
+        self, kind: str, names: tuple[str, ...], method: str, arguments: tuple[Any, ...], *, encoding: bool = True
+    ) -> Any:
         asked = {"kind": kind, "names": names, "method": method, "arguments": arguments, "encoding": encoding}
         with self._lock:
             assert self._child.stdin is not None and self._child.stdout is not None

@@ -102,7 +102,12 @@ class Raw:
 
     def send(self, queue: str, text: str, more: str = "") -> Reply:
         """Sends a message."""
-        return self.done("POST", f"/queues/{queue}/messages", f"<Message><MessageBody>{text}</MessageBody>{more}</Message>", status=201)
+        return self.done(
+            "POST",
+            f"/queues/{queue}/messages",
+            f"<Message><MessageBody>{text}</MessageBody>{more}</Message>",
+            status=201,
+        )
 
     def receive(self, queue: str, wait_s: int = 2) -> Reply:
         """Receives a message."""

@@ -27,7 +27,9 @@ def test_hostile_bodies_leave_memory_flat(up: Up | Running, raw: Raw, queue: str
     (worker,) = up.run["facades"]
     raw.send(queue, "x")
     before = resident_mb(worker["pid"])
-    answers = [raw.ask("POST", f"/queues/{queue}/messages", body_of(name)).status for _ in range(ROUNDS) for name in BAD]
+    answers = [
+        raw.ask("POST", f"/queues/{queue}/messages", body_of(name)).status for _ in range(ROUNDS) for name in BAD
+    ]
     after, most = resident_mb(worker["pid"]), resident_mb(worker["pid"], "VmHWM")
     print(f"{before:.0f} MB before, {after:.0f} MB after, {most:.0f} MB at most, {len(answers)} bodies")
 

@@ -24,13 +24,23 @@ from tests.services import Up
 # Operation -> the right that it needs, method, target behind the queue's path, and body.
 OPERATIONS = {
     "SendMessage": ("send", "POST", "/messages", "<Message><MessageBody>x</MessageBody></Message>"),
-    "BatchSendMessage": ("send", "POST", "/messages", "<Messages><Message><MessageBody>x</MessageBody></Message></Messages>"),
+    "BatchSendMessage": (
+        "send",
+        "POST",
+        "/messages",
+        "<Messages><Message><MessageBody>x</MessageBody></Message></Messages>",
+    ),
     "ReceiveMessage": ("receive", "GET", "/messages", ""),
     "BatchReceiveMessage": ("receive", "GET", "/messages?numOfMessages=2", ""),
     "PeekMessage": ("peek", "GET", "/messages?peekonly=true", ""),
     "BatchPeekMessage": ("peek", "GET", "/messages?peekonly=true&numOfMessages=2", ""),
     "DeleteMessage": ("handle", "DELETE", "/messages?ReceiptHandle=x", ""),
-    "BatchDeleteMessage": ("handle", "DELETE", "/messages", "<ReceiptHandles><ReceiptHandle>x</ReceiptHandle></ReceiptHandles>"),
+    "BatchDeleteMessage": (
+        "handle",
+        "DELETE",
+        "/messages",
+        "<ReceiptHandles><ReceiptHandle>x</ReceiptHandle></ReceiptHandles>",
+    ),
     "ChangeMessageVisibility": ("handle", "PUT", "/messages?ReceiptHandle=x&VisibilityTimeout=5", ""),
     "GetQueueAttributes": ("info", "GET", "", ""),
     "SetQueueAttributes": ("admin", "PUT", "?metaoverride=true", "<Queue><DelaySeconds>0</DelaySeconds></Queue>"),
@@ -40,8 +50,10 @@ OPERATIONS = {
 }
 _USE = "send receive handle info"
 LEVELS = {
-    Level.NONE: "", Level.SEND: "send", Level.RECEIVE: "receive", Level.SEND_RECEIVE: "send receive", Level.HANDLE: "receive handle",
-    Level.SEND_HANDLE: "send receive handle", Level.GET_INFO: "info", Level.USE: _USE, Level.ADMIN: f"{_USE} peek admin",
+    Level.NONE: "", Level.SEND: "send", Level.RECEIVE: "receive", Level.SEND_RECEIVE: "send receive",
+    Level.HANDLE: "receive handle",
+    Level.SEND_HANDLE: "send receive handle", Level.GET_INFO: "info", Level.USE: _USE,
+    Level.ADMIN: f"{_USE} peek admin",
     Level.PEEK: "peek", Level.DELETE_PEEK: "", Level.FULL_CONTROL: f"{_USE} peek admin",
 }  # fmt: skip
 
@@ -87,7 +99,9 @@ def test_a_grantee_may_do_what_the_level_says_and_nothing_else(cast: Cast, level
         url = f"{cast.service.endpoint}/v1/queues/{queue}/grants/grantee"
         httpx.put(url, json={"level": level}, auth=("shop", cast.secrets["shop"])).raise_for_status()
     allowed = set(LEVELS[level].split())
-    found = {operation: not cast.denied("grantee", queue, operation, hidden=level == Level.NONE) for operation in OPERATIONS}
+    found = {
+        operation: not cast.denied("grantee", queue, operation, hidden=level == Level.NONE) for operation in OPERATIONS
+    }
 
     assert found == {operation: set(rights.split()) <= allowed for operation, (rights, *_) in OPERATIONS.items()}
 
@@ -115,7 +129,9 @@ def test_what_is_wrong_with_a_head_is_told(cast: Cast) -> None:
         "TimeExpired": old,
     }
 
-    assert {code: cast.raw.ask("GET", "/queues", headers=head).code for code, head in heads.items()} == {code: code for code in heads}
+    assert {code: cast.raw.ask("GET", "/queues", headers=head).code for code, head in heads.items()} == {
+        code: code for code in heads
+    }
     assert cast.raw.ask("GET", "/queues", headers=good).status == 200
     assert cast.raw.ask("GET", "/queues", headers=old).status == 408
 
@@ -140,7 +156,9 @@ def test_the_sdk_signs_as_the_service_wants_it(cast: Cast) -> None:
         absent(str(error))
     queue = f"sdk-{os.getpid()}"
     client.queue(queue, "create", {"vis_timeout": 30})
-    client.queue(queue, "batch_send_message", [{"body": "zw\u00f6lf", "properties": {"a": ["STRING", "b"]}}, {"body": "x"}])
+    client.queue(
+        queue, "batch_send_message", [{"body": "zw\u00f6lf", "properties": {"a": ["STRING", "b"]}}, {"body": "x"}]
+    )
     got = client.queue(queue, "batch_receive_message", 16, 2)
     changed = client.queue(queue, "change_message_visibility", got[0]["receipt_handle"], 60)
     client.queue(queue, "batch_delete_message", [changed["receipt_handle"], got[1]["receipt_handle"]])
@@ -149,7 +167,9 @@ def test_the_sdk_signs_as_the_service_wants_it(cast: Cast) -> None:
     client.close()
 
 
-@pytest.mark.parametrize(("key", "secret", "code"), [("shop", "wrong", "SignatureDoesNotMatch"), ("nobody", "x", "InvalidAccessKeyId")])
+@pytest.mark.parametrize(
+    ("key", "secret", "code"), [("shop", "wrong", "SignatureDoesNotMatch"), ("nobody", "x", "InvalidAccessKeyId")]
+)
 def test_a_wrong_secret_and_an_unknown_key_are_told(cast: Cast, key: str, secret: str, code: str) -> None:
     client = Official(cast.service.endpoint, key, secret)
     with pytest.raises(Refused) as refused:

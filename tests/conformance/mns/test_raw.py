@@ -17,11 +17,13 @@ from tests.conformance.mns.raw import NAMESPACE, VERSION, Raw
 from tests.services import Up
 
 ATTRIBUTES = [
-    "QueueName", "CreateTime", "LastModifyTime", "DelaySeconds", "MaximumMessageSize", "MessageRetentionPeriod", "VisibilityTimeout",
+    "QueueName", "CreateTime", "LastModifyTime", "DelaySeconds", "MaximumMessageSize", "MessageRetentionPeriod",
+    "VisibilityTimeout",
     "PollingWaitSeconds", "ActiveMessages", "InactiveMessages", "DelayMessages", "LoggingEnabled",
 ]  # fmt: skip
 RECEIVED = [
-    "MessageId", "MessageBodyMD5", "MessageBody", "ReceiptHandle", "EnqueueTime", "FirstDequeueTime", "NextVisibleTime", "DequeueCount",
+    "MessageId", "MessageBodyMD5", "MessageBody", "ReceiptHandle", "EnqueueTime", "FirstDequeueTime", "NextVisibleTime",
+    "DequeueCount",
     "Priority",
 ]  # fmt: skip
 BODY = "<Message><MessageBody>x</MessageBody></Message>"
@@ -40,19 +42,33 @@ def stale(raw: Raw, queue: str) -> str:
 
 def test_a_new_queue_is_201_and_an_equal_one_204_both_with_its_place(raw: Raw, name: str) -> None:
     for status in (201, 204):
-        reply = raw.done("PUT", f"/queues/{name}", "<Queue><VisibilityTimeout>7</VisibilityTimeout></Queue>", status=status)
+        reply = raw.done(
+            "PUT", f"/queues/{name}", "<Queue><VisibilityTimeout>7</VisibilityTimeout></Queue>", status=status
+        )
         assert dict(reply.headers)["location"] == f"{raw.endpoint}/queues/{name}"
         assert reply.body == b""
         assert reply.header("content-type") == "text/xml;charset=utf-8"
 
 
-@pytest.mark.parametrize("body", ["", "<Queue/>", '<Queue xmlns="http://mns.aliyuncs.com/doc/v1/"></Queue>', "<Queue><New>1</New></Queue>"])
+@pytest.mark.parametrize(
+    "body", ["", "<Queue/>", '<Queue xmlns="http://mns.aliyuncs.com/doc/v1/"></Queue>', "<Queue><New>1</New></Queue>"]
+)
 def test_a_queue_without_attributes_has_the_defaults(raw: Raw, name: str, body: str) -> None:
     raw.done("PUT", f"/queues/{name}", body, status=201)
     reply = raw.done("GET", f"/queues/{name}")
 
     assert reply.names == ATTRIBUTES
-    assert [reply.text(element) for element in ATTRIBUTES[3:]] == ["0", "65536", "345600", "30", "0", "0", "0", "0", "False"]
+    assert [reply.text(element) for element in ATTRIBUTES[3:]] == [
+        "0",
+        "65536",
+        "345600",
+        "30",
+        "0",
+        "0",
+        "0",
+        "0",
+        "False",
+    ]
     assert reply.root.tag == f"{NAMESPACE}Queue"
 
 
@@ -72,7 +88,12 @@ def test_logging_is_said_in_any_case(raw: Raw, name: str, word: str) -> None:
 
 
 def test_what_is_not_named_is_not_compared_and_not_changed(raw: Raw, name: str) -> None:
-    raw.done("PUT", f"/queues/{name}", "<Queue><DelaySeconds>5</DelaySeconds><VisibilityTimeout>7</VisibilityTimeout></Queue>", status=201)
+    raw.done(
+        "PUT",
+        f"/queues/{name}",
+        "<Queue><DelaySeconds>5</DelaySeconds><VisibilityTimeout>7</VisibilityTimeout></Queue>",
+        status=201,
+    )
     raw.done("PUT", f"/queues/{name}", "<Queue><DelaySeconds>5</DelaySeconds></Queue>", status=204)
     raw.done("PUT", f"/queues/{name}?Metaoverride=TRUE", "<Queue><DelaySeconds>0</DelaySeconds></Queue>", status=204)
     reply = raw.done("GET", f"/queues/{name}")
@@ -100,7 +121,11 @@ def test_a_sent_message_is_201_with_id_and_digest(raw: Raw, queue: str) -> None:
 
     assert reply.names == ["MessageId", "MessageBodyMD5"]
     assert reply.text("MessageBodyMD5") == "5D41402ABC4B2A76B9719D911017C592"
-    assert raw.send(queue, "x", "<MessageGroupId>g</MessageGroupId>").names == ["MessageId", "MessageBodyMD5", "MessageGroupId"]
+    assert raw.send(queue, "x", "<MessageGroupId>g</MessageGroupId>").names == [
+        "MessageId",
+        "MessageBodyMD5",
+        "MessageGroupId",
+    ]
 
 
 def test_a_received_message_has_its_elements_in_order(raw: Raw, queue: str) -> None:
@@ -176,7 +201,9 @@ def test_a_curl_needs_no_header(raw: Raw, queue: str) -> None:
 # Queues and messages of other dialects
 
 
-def test_binary_bodies_of_others_are_in_base64_and_bad_characters_replaced(raw: Raw, up: Up | Running, queue: str) -> None:
+def test_binary_bodies_of_others_are_in_base64_and_bad_characters_replaced(
+    raw: Raw, up: Up | Running, queue: str
+) -> None:
     sent = [{"body_base64": "AP8="}, {"body": "a\u0001b"}]
     httpx.post(f"{up.endpoint}/v1/queues/{queue}/messages", json={"messages": sent}).raise_for_status()
 
@@ -205,7 +232,9 @@ def test_a_dead_letter_is_in_its_queue_and_says_its_first_id(raw: Raw, up: Up | 
     handle = raw.receive(queue).text("ReceiptHandle")
     raw.done("PUT", f"/queues/{queue}/messages?ReceiptHandle={handle}&VisibilityTimeout=1")
     time.sleep(1.2)
-    assert raw.ask("GET", f"/queues/{queue}/messages?peekonly=true").code == "MessageNotExist", "a peek shows what dies next"
+    assert raw.ask("GET", f"/queues/{queue}/messages?peekonly=true").code == "MessageNotExist", (
+        "a peek shows what dies next"
+    )
     assert raw.ask("GET", f"/queues/{queue}/messages").code == "MessageNotExist"
     letter = raw.receive(f"{queue}-dead", 5)
 
@@ -244,37 +273,47 @@ ERRORS: dict[str, tuple[str, str, str, int, str]] = {
     "nothing to receive": ("GET", "/queues/{q}/messages", "", 404, "MessageNotExist"),
     "nothing to receive in a batch": ("GET", "/queues/{q}/messages?numOfMessages=3", "", 404, "MessageNotExist"),
     "nothing to peek": ("GET", "/queues/{q}/messages?peekonly=true", "", 404, "MessageNotExist"),
-    "nothing to peek in a batch": ("GET", "/queues/{q}/messages?peekonly=true&numOfMessages=3", "", 404, "MessageNotExist"),
+    "nothing to peek in a batch": ("GET", "/queues/{q}/messages?peekonly=true&numOfMessages=3", "", 404,
+                                   "MessageNotExist"),
     "deleted twice": ("DELETE", "/queues/{q}/messages?ReceiptHandle={h}", "", 404, "MessageNotExist"),
-    "changed after delete": ("PUT", "/queues/{q}/messages?ReceiptHandle={h}&VisibilityTimeout=5", "", 404, "MessageNotExist"),
+    "changed after delete": ("PUT", "/queues/{q}/messages?ReceiptHandle={h}&VisibilityTimeout=5", "", 404,
+                             "MessageNotExist"),
     "malformed handle": ("DELETE", "/queues/{q}/messages?ReceiptHandle=nonsense", "", 400, "ReceiptHandleError"),
-    "malformed handle changed": ("PUT", "/queues/{q}/messages?ReceiptHandle=A&VisibilityTimeout=5", "", 400, "ReceiptHandleError"),
+    "malformed handle changed": ("PUT", "/queues/{q}/messages?ReceiptHandle=A&VisibilityTimeout=5", "", 400,
+                                 "ReceiptHandleError"),
     "altered handle": ("DELETE", "/queues/{q}/messages?ReceiptHandle={h}A", "", 400, "ReceiptHandleError"),
     "no handle": ("DELETE", "/queues/{q}/messages", "", 400, "MissingReceiptHandle"),
     "empty handle": ("DELETE", "/queues/{q}/messages?ReceiptHandle=", "", 400, "MissingReceiptHandle"),
     "no handle to change": ("PUT", "/queues/{q}/messages?VisibilityTimeout=5", "", 400, "MissingReceiptHandle"),
     "no timeout": ("PUT", "/queues/{q}/messages?ReceiptHandle={h}", "", 400, "MissingVisibilityTimeout"),
     "timeout of 0": ("PUT", "/queues/{q}/messages?ReceiptHandle={h}&VisibilityTimeout=0", "", 400, "InvalidArgument"),
-    "timeout too long": ("PUT", "/queues/{q}/messages?ReceiptHandle={h}&VisibilityTimeout=43201", "", 400, "InvalidArgument"),
-    "timeout of words": ("PUT", "/queues/{q}/messages?ReceiptHandle={h}&VisibilityTimeout=x", "", 400, "InvalidArgument"),
+    "timeout too long": ("PUT", "/queues/{q}/messages?ReceiptHandle={h}&VisibilityTimeout=43201", "", 400,
+                         "InvalidArgument"),
+    "timeout of words": ("PUT", "/queues/{q}/messages?ReceiptHandle={h}&VisibilityTimeout=x", "", 400,
+                         "InvalidArgument"),
     "wait too long": ("GET", "/queues/{q}/messages?waitseconds=31", "", 400, "InvalidArgument"),
     "wait below 0": ("GET", "/queues/{q}/messages?waitseconds=-1", "", 400, "InvalidArgument"),
     "no number of messages": ("GET", "/queues/{q}/messages?numOfMessages=", "", 400, "InvalidArgument"),
     "too many messages": ("GET", "/queues/{q}/messages?numOfMessages=17", "", 400, "InvalidArgument"),
     "too many to peek": ("GET", "/queues/{q}/messages?peekonly=true&numOfMessages=17", "", 400, "InvalidArgument"),
-    "empty body": ("POST", "/queues/{q}/messages", "<Message><MessageBody></MessageBody></Message>", 400, "InvalidArgument"),
+    "empty body": ("POST", "/queues/{q}/messages", "<Message><MessageBody></MessageBody></Message>", 400,
+                   "InvalidArgument"),
     "no body of a message": ("POST", "/queues/{q}/messages", "<Message/>", 400, "InvalidArgument"),
     "body too large": (
-        "POST", "/queues/{q}/messages", f"<Message><MessageBody>{'x' * 65_537}</MessageBody></Message>", 400, "InvalidArgument",
+        "POST", "/queues/{q}/messages", f"<Message><MessageBody>{'x' * 65_537}</MessageBody></Message>", 400,
+        "InvalidArgument",
     ),
     "priority 17": (
-        "POST", "/queues/{q}/messages", BODY.replace("</Message>", "<Priority>17</Priority></Message>"), 400, "InvalidArgument",
+        "POST", "/queues/{q}/messages", BODY.replace("</Message>", "<Priority>17</Priority></Message>"), 400,
+        "InvalidArgument",
     ),
     "delay below 0": (
-        "POST", "/queues/{q}/messages", BODY.replace("</Message>", "<DelaySeconds>-1</DelaySeconds></Message>"), 400, "InvalidArgument",
+        "POST", "/queues/{q}/messages", BODY.replace("</Message>", "<DelaySeconds>-1</DelaySeconds></Message>"), 400,
+        "InvalidArgument",
     ),
     "group too long": (
-        "POST", "/queues/{q}/messages", BODY.replace("</Message>", f"<MessageGroupId>{'g' * 129}</MessageGroupId></Message>"), 400,
+        "POST", "/queues/{q}/messages", BODY.replace("</Message>",
+                                                     f"<MessageGroupId>{'g' * 129}</MessageGroupId></Message>"), 400,
         "InvalidArgument",
     ),
     "empty batch": ("POST", "/queues/{q}/messages", "<Messages/>", 400, "InvalidArgument"),
@@ -293,27 +332,36 @@ ERRORS: dict[str, tuple[str, str, str, int, str]] = {
     "name that begins with a hyphen": ("PUT", "/queues/-a", "<Queue/>", 400, "InvalidQueueName"),
     "no name": ("PUT", "/queues/", "<Queue/>", 400, "InvalidRequestURL"),
     "name too long": ("PUT", f"/queues/{'a' * 121}", "<Queue/>", 400, "QueueNameLengthError"),
-    "timeout out of range": ("PUT", "/queues/new", "<Queue><VisibilityTimeout>0</VisibilityTimeout></Queue>", 400, "InvalidArgument"),
-    "size out of range": ("PUT", "/queues/new", "<Queue><MaximumMessageSize>1023</MaximumMessageSize></Queue>", 400, "InvalidArgument"),
+    "timeout out of range": ("PUT", "/queues/new", "<Queue><VisibilityTimeout>0</VisibilityTimeout></Queue>", 400,
+                             "InvalidArgument"),
+    "size out of range": ("PUT", "/queues/new", "<Queue><MaximumMessageSize>1023</MaximumMessageSize></Queue>", 400,
+                          "InvalidArgument"),
     "retention out of range": (
-        "PUT", "/queues/new", "<Queue><MessageRetentionPeriod>59</MessageRetentionPeriod></Queue>", 400, "InvalidArgument",
+        "PUT", "/queues/new", "<Queue><MessageRetentionPeriod>59</MessageRetentionPeriod></Queue>", 400,
+        "InvalidArgument",
     ),
-    "delay out of range": ("PUT", "/queues/new", "<Queue><DelaySeconds>604801</DelaySeconds></Queue>", 400, "InvalidArgument"),
-    "polling out of range": ("PUT", "/queues/new", "<Queue><PollingWaitSeconds>31</PollingWaitSeconds></Queue>", 400, "InvalidArgument"),
-    "logging of words": ("PUT", "/queues/new", "<Queue><LoggingEnabled>maybe</LoggingEnabled></Queue>", 400, "InvalidArgument"),
+    "delay out of range": ("PUT", "/queues/new", "<Queue><DelaySeconds>604801</DelaySeconds></Queue>", 400,
+                           "InvalidArgument"),
+    "polling out of range": ("PUT", "/queues/new", "<Queue><PollingWaitSeconds>31</PollingWaitSeconds></Queue>", 400,
+                             "InvalidArgument"),
+    "logging of words": ("PUT", "/queues/new", "<Queue><LoggingEnabled>maybe</LoggingEnabled></Queue>", 400,
+                         "InvalidArgument"),
     "attributes of a tag": ("PUT", "/queues/{q}@t?metaoverride=true", "<Queue/>", 400, "InvalidArgument"),
     "unknown path": ("GET", "/buckets", "", 400, "InvalidRequestURL"),
     "unknown method": ("PATCH", "/queues/{q}", "", 400, "InvalidRequestURL"),
     "topics": ("PUT", "/topics/news", "<Topic/>", 400, "InvalidRequestURL"),
     "bad query": ("GET", "/queues/{q}/messages?numOfMessages=%zz", "", 400, "InvalidQueryString"),
     "query twice": ("GET", "/queues/{q}/messages?waitseconds=1&waitseconds=2", "", 400, "InvalidQueryString"),
-    "a bucket for logs": ("PUT", "/?accountmeta=true", "<Account><LoggingBucket>b</LoggingBucket></Account>", 400, "InvalidArgument"),
+    "a bucket for logs": ("PUT", "/?accountmeta=true", "<Account><LoggingBucket>b</LoggingBucket></Account>", 400,
+                          "InvalidArgument"),
     "no account": ("PUT", "/?accountmeta=true", "<Queue/>", 400, "MalformedXML"),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize(("method", "target", "body", "status", "code"), ERRORS.values(), ids=ERRORS)
-def test_an_error_has_its_status_and_code(raw: Raw, queue: str, method: str, target: str, body: str, status: int, code: str) -> None:
+def test_an_error_has_its_status_and_code(
+    raw: Raw, queue: str, method: str, target: str, body: str, status: int, code: str
+) -> None:
     handle = stale(raw, queue) if "{h}" in target else ""
     reply = raw.ask(method, target.replace("{q}", queue).replace("{h}", handle), body)
 
@@ -355,9 +403,13 @@ def test_a_handle_of_another_queue_is_malformed(raw: Raw, queue: str) -> None:
 
 def test_a_handle_of_another_dialect_counts(raw: Raw, up: Up | Running, queue: str) -> None:
     raw.send(queue, "x")
-    answer: Any = json.loads(httpx.post(f"{up.endpoint}/v1/queues/{queue}/receive", json={"max": 1, "wait_seconds": 2}).text)
+    answer: Any = json.loads(
+        httpx.post(f"{up.endpoint}/v1/queues/{queue}/receive", json={"max": 1, "wait_seconds": 2}).text
+    )
     handle = answer["messages"][0]["handle"]
-    changed = raw.done("PUT", f"/queues/{queue}/messages?ReceiptHandle={handle}&VisibilityTimeout=60").text("ReceiptHandle")
+    changed = raw.done("PUT", f"/queues/{queue}/messages?ReceiptHandle={handle}&VisibilityTimeout=60").text(
+        "ReceiptHandle"
+    )
 
     raw.done("DELETE", f"/queues/{queue}/messages?ReceiptHandle={changed}", status=204)
 

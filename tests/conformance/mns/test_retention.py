@@ -17,7 +17,12 @@ DELAY_S = 50
 
 @pytest.mark.long
 def test_a_message_ends_its_retention_after_its_send(raw: Raw, up: Up | Running, name: str) -> None:
-    raw.done("PUT", f"/queues/{name}", f"<Queue><MessageRetentionPeriod>{RETENTION_S}</MessageRetentionPeriod></Queue>", status=201)
+    raw.done(
+        "PUT",
+        f"/queues/{name}",
+        f"<Queue><MessageRetentionPeriod>{RETENTION_S}</MessageRetentionPeriod></Queue>",
+        status=201,
+    )
     queues = f"{up.endpoint}/v1/queues"
     httpx.post(queues, json={"name": f"{name}-due", "retention_seconds": RETENTION_S}).raise_for_status()
 

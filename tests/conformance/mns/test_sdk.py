@@ -50,16 +50,21 @@ def test_the_retention_of_a_queue_counts_from_the_send(sdk: Official, up: Up | R
 
     httpx.post(f"{up.endpoint}/v1/queues", json={"name": f"{name}-other"}).raise_for_status()
     sdk.queue(f"{name}-other", "set_attributes", {"msg_ttl": 600})
-    assert httpx.get(f"{up.endpoint}/v1/queues/{name}-other").json()["retention_from"] == "due", "it is for who made the queue to say"
+    assert httpx.get(f"{up.endpoint}/v1/queues/{name}-other").json()["retention_from"] == "due", (
+        "it is for who made the queue to say"
+    )
 
 
 def test_attributes_are_set_one_by_one(sdk: Official, name: str) -> None:
-    sdk.queue(name, "create", {"vis_timeout": 2, "max_msg_size": 2048, "msg_ttl": 600, "delay_sec": 7, "polling_wait_sec": 3})
+    sdk.queue(
+        name, "create", {"vis_timeout": 2, "max_msg_size": 2048, "msg_ttl": 600, "delay_sec": 7, "polling_wait_sec": 3}
+    )
     began = int(time.time())
     sdk.queue(name, "set_attributes", {"vis_timeout": 5, "logging_enabled": True})
     found = sdk.queue(name, "get_attributes")
 
-    assert {field: found[field] for field in ("visibility_timeout", "maximum_message_size", "message_retention_period")} == {
+    assert {field: found[field] for field in ("visibility_timeout", "maximum_message_size",
+                                              "message_retention_period")} == {
         "visibility_timeout": 5, "maximum_message_size": 2048, "message_retention_period": 600,
     }  # fmt: skip
     assert (found["delay_seconds"], found["polling_wait_seconds"], found["logging_enabled"]) == (7, 3, True)
@@ -92,7 +97,8 @@ def test_a_deleted_queue_is_gone(sdk: Official, made: str) -> None:
     calls: list[tuple[str, tuple[Any, ...]]] = [
         ("send_message", ({"body": "x"},)), ("batch_send_message", ([{"body": "x"}],)), ("receive_message", (1,)),
         ("batch_receive_message", (2, 1)), ("peek_message", ()), ("batch_peek_message", (2,)), ("get_attributes", ()),
-        ("set_attributes", ({"vis_timeout": 5},)), ("delete", ()), ("delete_message", ("x",)), ("batch_delete_message", (["x"],)),
+        ("set_attributes", ({"vis_timeout": 5},)), ("delete", ()), ("delete_message", ("x",)),
+        ("batch_delete_message", (["x"],)),
         ("change_message_visibility", ("x", 5)),
     ]  # fmt: skip
     assert {method: refused(sdk, made, method, *arguments) for method, arguments in calls} == dict.fromkeys(
@@ -109,7 +115,12 @@ def test_a_message_comes_as_it_was_sent(sdk: Official, made: str) -> None:
     got = sdk.queue(made, "receive_message", 3)
 
     assert sent["message_body_md5"] == got["message_body_md5"] == "0733351879B2FA9BD05C7CA3061529C0"
-    assert (got["message_id"], got["message_body"], got["dequeue_count"], got["priority"]) == (sent["message_id"], "hello", 1, 8)
+    assert (got["message_id"], got["message_body"], got["dequeue_count"], got["priority"]) == (
+        sent["message_id"],
+        "hello",
+        1,
+        8,
+    )
     assert began - 2000 < got["enqueue_time"] <= got["first_dequeue_time"] <= time.time() * 1000 + 2000
     assert got["next_visible_time"] == got["first_dequeue_time"] + 30_000
 
@@ -128,7 +139,12 @@ def test_the_digest_is_of_the_text_on_the_wire(sdk: Official, made: str) -> None
 
 
 def test_properties_of_all_types_come_as_they_were_sent(sdk: Official, made: str) -> None:
-    properties = {"a": ["STRING", "zw\u00f6lf"], "b.c-d_e": ["NUMBER", "-1.5"], "f": ["BOOLEAN", "true"], "g": ["BINARY", "bytes"]}
+    properties = {
+        "a": ["STRING", "zw\u00f6lf"],
+        "b.c-d_e": ["NUMBER", "-1.5"],
+        "f": ["BOOLEAN", "true"],
+        "g": ["BINARY", "bytes"],
+    }
     system = {"traceparent": "00-1-2-01", "tracestate": "a=b", "baggage": "c=d"}
     sdk.queue(made, "send_message", {"body": "x", "properties": properties, "system": system})
     peeked = sdk.queue(made, "peek_message")
@@ -154,11 +170,16 @@ def test_a_batch_is_sent_in_its_order(sdk: Official, made: str) -> None:
 
 def test_of_a_batch_only_what_is_wrong_fails(sdk: Official, made: str) -> None:
     with pytest.raises(Refused) as found:
-        sdk.queue(made, "batch_send_message", [{"body": "a"}, {"body": "b" * 60_000}, {"body": "c", "priority": 17}, {"body": "d"}])
+        sdk.queue(
+            made,
+            "batch_send_message",
+            [{"body": "a"}, {"body": "b" * 60_000}, {"body": "c", "priority": 17}, {"body": "d"}],
+        )
 
     assert found.value.type == "InvalidArgument"
     assert [sorted(one) for one in found.value.sub] == [
-        ["MessageBodyMD5", "MessageId"], ["ErrorCode", "ErrorMessage"], ["ErrorCode", "ErrorMessage"], ["MessageBodyMD5", "MessageId"],
+        ["MessageBodyMD5", "MessageId"], ["ErrorCode", "ErrorMessage"], ["ErrorCode", "ErrorMessage"],
+        ["MessageBodyMD5", "MessageId"],
     ]  # fmt: skip
     assert [one["message_body"] for one in sdk.queue(made, "batch_receive_message", 16, 1)] == ["a", "d"]
 
@@ -203,7 +224,9 @@ def test_a_delayed_message_is_due_by_itself(sdk: Official, made: str) -> None:
 
 
 def test_the_sender_of_a_delayed_message_may_take_it_back_or_bring_it_forward(sdk: Official, made: str) -> None:
-    back, forward = (sdk.queue(made, "send_message", {"body": body, "delay": 600})["receipt_handle"] for body in ("back", "forward"))
+    back, forward = (
+        sdk.queue(made, "send_message", {"body": body, "delay": 600})["receipt_handle"] for body in ("back", "forward")
+    )
     assert sdk.queue(made, "send_message", {"body": "now"})["receipt_handle"] in (None, "")
     assert sdk.queue(made, "get_attributes")["delay_messages"] == 2
 
@@ -273,7 +296,9 @@ def test_of_a_batch_of_handles_only_what_failed_is_told(sdk: Official, made: str
 
 def test_all_handles_of_a_batch_may_be_good(sdk: Official, made: str) -> None:
     sdk.queue(made, "batch_send_message", [{"body": letter} for letter in "abc"])
-    sdk.queue(made, "batch_delete_message", [one["receipt_handle"] for one in sdk.queue(made, "batch_receive_message", 16, 2)])
+    sdk.queue(
+        made, "batch_delete_message", [one["receipt_handle"] for one in sdk.queue(made, "batch_receive_message", 16, 2)]
+    )
 
     assert refused(sdk, made, "receive_message", 0) == "MessageNotExist"
 
@@ -296,7 +321,9 @@ def test_a_receive_waits_for_what_is_sent(sdk: Official, up: Up | Running, made:
 
 
 @pytest.mark.parametrize(("queue_s", "asked_s", "least_s"), [(0, 1, 0.9), (1, -1, 0.9), (20, 0, 0)])
-def test_a_wait_that_is_asked_for_beats_that_of_the_queue(sdk: Official, name: str, queue_s: int, asked_s: int, least_s: float) -> None:
+def test_a_wait_that_is_asked_for_beats_that_of_the_queue(
+    sdk: Official, name: str, queue_s: int, asked_s: int, least_s: float
+) -> None:
     sdk.queue(name, "create", {"polling_wait_sec": queue_s})
     began = time.monotonic()
 
@@ -305,7 +332,8 @@ def test_a_wait_that_is_asked_for_beats_that_of_the_queue(sdk: Official, name: s
 
 
 @pytest.mark.parametrize(("method", "arguments"), [
-    ("receive_message", (31,)), ("batch_receive_message", (17, 1)), ("batch_receive_message", (0, 1)), ("batch_peek_message", (17,)),
+    ("receive_message", (31,)), ("batch_receive_message", (17, 1)), ("batch_receive_message", (0, 1)),
+    ("batch_peek_message", (17,)),
     ("send_message", ({"body": "x", "priority": 17},)), ("send_message", ({"body": "x", "priority": 0},)),
     ("send_message", ({"body": "x" * 60_000},)), ("change_message_visibility", ("x", 0)),
     ("set_attributes", ({"vis_timeout": 43_201},)), ("set_attributes", ({"polling_wait_sec": 31},)),
@@ -362,7 +390,9 @@ def test_a_tag_is_a_queue_to_the_sdk(sdk: Official, made: str) -> None:
 
 
 def test_a_text_of_another_client_is_read_without_encoding(sdk: Official, up: Up | Running, made: str) -> None:
-    httpx.post(f"{up.endpoint}/v1/queues/{made}/messages", json={"messages": [{"body": "no Base64!"}]}).raise_for_status()
+    httpx.post(
+        f"{up.endpoint}/v1/queues/{made}/messages", json={"messages": [{"body": "no Base64!"}]}
+    ).raise_for_status()
 
     with pytest.raises(Failed):
         sdk.queue(made, "peek_message")
@@ -373,7 +403,9 @@ def test_a_message_goes_through_four_clients(sdk: Official, up: Up | Running, ma
     """Sent by boto3, received by the SDK of MNS, its lease changed natively, read by EMQ's client
     when that has lapsed.
     """
-    sqs = boto3.client("sqs", endpoint_url=up.endpoint, region_name="us-east-1", aws_access_key_id="a", aws_secret_access_key="b")
+    sqs = boto3.client(
+        "sqs", endpoint_url=up.endpoint, region_name="us-east-1", aws_access_key_id="a", aws_secret_access_key="b"
+    )
     url = sqs.get_queue_url(QueueName=made)["QueueUrl"]
     sent = sqs.send_message(QueueUrl=url, MessageBody="zw\u00f6lf")["MessageId"]
     got = sdk.queue(made, "receive_message_with_str_body", 2, encoding=False)
@@ -391,6 +423,12 @@ def test_a_message_goes_through_four_clients(sdk: Official, up: Up | Running, ma
     assert {sent, got["message_id"], again["messageID"], native["id"]} == {sent}
     assert (got["message_body"], again["messageBody"], native["body"]) == ("zw\u00f6lf",) * 3
     assert (got["dequeue_count"], again["attributes"]["receiveCount"], native["receive_count"]) == (1, "2", 2)
-    assert {got["enqueue_time"], int(again["attributes"]["sendTimestamp"]), native["sent_at_ms"]} == {native["sent_at_ms"]}
-    times = {got["first_dequeue_time"], int(again["attributes"]["firstReceiveTimestamp"]), native["first_received_at_ms"]}
+    assert {got["enqueue_time"], int(again["attributes"]["sendTimestamp"]), native["sent_at_ms"]} == {
+        native["sent_at_ms"]
+    }
+    times = {
+        got["first_dequeue_time"],
+        int(again["attributes"]["firstReceiveTimestamp"]),
+        native["first_received_at_ms"],
+    }
     assert len(times) == 1

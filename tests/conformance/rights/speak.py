@@ -15,11 +15,11 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 from botocore.session import get_session
 
-from facade.native.operations import OPERATIONS
-from facade.rocketmq.actions import ACTIONS
-from facade.rocketmq.messages.recall import RecallHandle
-from facade.rocketmq.wire import rocketmq_pb2 as pb
-from facade.rocketmq.wire.rocketmq_pb2 import Code
+from facade.dialects.native.operations import OPERATIONS
+from facade.dialects.rocketmq.actions import ACTIONS
+from facade.dialects.rocketmq.messages.recall import RecallHandle
+from facade.dialects.rocketmq.wire import rocketmq_pb2 as pb
+from facade.dialects.rocketmq.wire.rocketmq_pb2 import Code
 from tests.conformance.emq.galaxy import Failed, Refused
 from tests.conformance.emq.test_permissions import METHODS
 from tests.conformance.emq.test_permissions import NO_QUEUE as EMQ_NO_QUEUE
@@ -57,7 +57,8 @@ _QUERIES = {"statistics": {"day": "2026-01-01"}, "query_metric": {"metric": "sen
 _SQS_OUTCOMES = {
     "AccessDenied": Outcome.DENIED,
     "AWS.SimpleQueueService.NonExistentQueue": Outcome.HIDDEN,
-    **dict.fromkeys(("InvalidClientTokenId", "MissingAuthenticationToken", "SignatureDoesNotMatch", "RequestThrottled"), Outcome.UNKNOWN),
+    **dict.fromkeys(("InvalidClientTokenId", "MissingAuthenticationToken", "SignatureDoesNotMatch", "RequestThrottled"),
+                    Outcome.UNKNOWN),
 }  # fmt: skip
 
 
@@ -95,7 +96,9 @@ class Native:
         code = reply.json().get("code") if reply.status_code >= 400 else ""
         assert reply.status_code < 500, (name, reply.text)
         known = {"not_authorised": Outcome.DENIED, "queue_not_found": Outcome.HIDDEN}
-        return Outcome.UNKNOWN if code in ("not_authenticated", "too_many_attempts") else known.get(code, Outcome.LET_IN)
+        return (
+            Outcome.UNKNOWN if code in ("not_authenticated", "too_many_attempts") else known.get(code, Outcome.LET_IN)
+        )
 
 
 class Sqs:
@@ -114,7 +117,12 @@ class Sqs:
         if by.secret not in self._clients:
             config = Config(retries={"total_max_attempts": 1}, signature_version=UNSIGNED if by.anonymous else None)
             self._clients[by.secret] = self._session.create_client(
-                "sqs", "us-east-1", endpoint_url=self._endpoint, aws_access_key_id=by.key_id, aws_secret_access_key=by.secret, config=config
+                "sqs",
+                "us-east-1",
+                endpoint_url=self._endpoint,
+                aws_access_key_id=by.key_id,
+                aws_secret_access_key=by.secret,
+                config=config,
             )
         return self._clients[by.secret]
 
@@ -136,7 +144,12 @@ class Sqs:
             "DeleteMessageBatch": {"QueueUrl": url, "Entries": [entry]},
             "ChangeMessageVisibility": {"QueueUrl": url, "ReceiptHandle": _HANDLE, "VisibilityTimeout": 5},
             "ChangeMessageVisibilityBatch": {"QueueUrl": url, "Entries": [{**entry, "VisibilityTimeout": 5}]},
-            "AddPermission": {"QueueUrl": url, "Label": f"l{next(_new)}", "AWSAccountIds": ["nobody"], "Actions": ["SendMessage"]},
+            "AddPermission": {
+                "QueueUrl": url,
+                "Label": f"l{next(_new)}",
+                "AWSAccountIds": ["nobody"],
+                "Actions": ["SendMessage"],
+            },
             "RemovePermission": {"QueueUrl": url, "Label": "none"},
             "TagQueue": {"QueueUrl": url, "Tags": {"a": "b"}},
             "UntagQueue": {"QueueUrl": url, "TagKeys": ["a"]},
@@ -227,7 +240,9 @@ class Rocketmq:
         words = f"MQv2-HMAC-SHA1 Credential={by.key_id}/, SignedHeaders=x-mq-date-time, Signature={made}"
         metadata = [*rocketmq.CLIENT, ("x-mq-date-time", time)] + ([] if by.anonymous else [("authorization", words)])
         if name == "ReceiveMessage":
-            codes = [one.status.code for one in self._raw.received(rocketmq.receiving(queue, "default"), metadata=metadata)]
+            codes = [
+                one.status.code for one in self._raw.received(rocketmq.receiving(queue, "default"), metadata=metadata)
+            ]
             code = codes[0] if codes else Code.OK
         else:
             code = self._raw.ask(name, _request(name, queue), metadata).status.code
@@ -243,9 +258,15 @@ def _request(name: str, queue: str) -> Any:
         "SendMessage": rocketmq.sending(queue, b"x"),
         "QueryRoute": pb.QueryRouteRequest(topic=topic),
         "QueryAssignment": pb.QueryAssignmentRequest(topic=topic, group=group),
-        "AckMessage": pb.AckMessageRequest(topic=topic, group=group, entries=[pb.AckMessageEntry(message_id="i", receipt_handle=_HANDLE)]),
+        "AckMessage": pb.AckMessageRequest(
+            topic=topic, group=group, entries=[pb.AckMessageEntry(message_id="i", receipt_handle=_HANDLE)]
+        ),
         "ChangeInvisibleDuration": pb.ChangeInvisibleDurationRequest(topic=topic, group=group, receipt_handle=_HANDLE),
-        "ForwardMessageToDeadLetterQueue": pb.ForwardMessageToDeadLetterQueueRequest(topic=topic, group=group, receipt_handle=_HANDLE),
-        "RecallMessage": pb.RecallMessageRequest(topic=topic, recall_handle=RecallHandle(queue, 2**42, _ID, "m").text()),
+        "ForwardMessageToDeadLetterQueue": pb.ForwardMessageToDeadLetterQueueRequest(
+            topic=topic, group=group, receipt_handle=_HANDLE
+        ),
+        "RecallMessage": pb.RecallMessageRequest(
+            topic=topic, recall_handle=RecallHandle(queue, 2**42, _ID, "m").text()
+        ),
     }
     return more.get(name) or ACTIONS[name].request()

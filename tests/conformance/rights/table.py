@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from engine.rules.rights import RIGHTS, ROLES
-from facade.native.operations import OPERATIONS
+from facade.dialects.native.operations import OPERATIONS
 from schemas.vocabulary import Level, Role, Verb
 
 # Verbs that name no queue: anybody may ask for these, but a reader.
@@ -51,21 +51,26 @@ class Caller(NamedTuple):
 _OWN = RIGHTS[Level.FULL_CONTROL] | OF_NOBODY
 CALLERS = (
     Caller("owner", _OWN, True, "shop"),
-    *(Caller(f"level {level}", RIGHTS[level] | OF_NOBODY, True, f"level-{level}", level=level) for level in Level if level != Level.NONE),
+    *(Caller(f"level {level}", RIGHTS[level] | OF_NOBODY, True, f"level-{level}",
+             level=level) for level in Level if level != Level.NONE),
     *(
         Caller(
-            f"role {role}", ROLES[role] | (frozenset() if role == Role.READER else OF_NOBODY), role != Role.MEMBER, f"role-{role}", role
+            f"role {role}", ROLES[role] | (frozenset() if role == Role.READER else OF_NOBODY), role != Role.MEMBER,
+            f"role-{role}", role
         )
         for role in Role
     ),
     Caller("owner by a key of a reader", ROLES[Role.READER], True, "shop", Role.READER),
-    *(Caller(f"owner, {key}", _OWN, True, "shop", key=key) for key in ("anonymous", "wrong", "revoked", "disabled", "expired", "rotated")),
+    *(Caller(f"owner, {key}", _OWN, True, "shop", key=key) for key in ("anonymous", "wrong", "revoked", "disabled",
+                                                                       "expired", "rotated")),
 )  # fmt: skip
 
 # Of another account: what is of no queue they may do in their own, whatever their role.
 FOREIGN = (
     Caller("member of another account", OF_NOBODY, False, "shop", is_foreign=True),
-    Caller("reader of another account", frozenset((Verb.LIST_QUEUES,)), False, "f-reader", Role.READER, is_foreign=True),
+    Caller(
+        "reader of another account", frozenset((Verb.LIST_QUEUES,)), False, "f-reader", Role.READER, is_foreign=True
+    ),
     Caller("operator of another account", OF_NOBODY, False, "f-operator", Role.OPERATOR, is_foreign=True),
 )
 # The default account's administrators are the service's.
@@ -100,8 +105,12 @@ NATIVE: Needs = {one.name: _OTHERS[one.name] if one.name in _OTHERS else (Verb(o
 SQS: Needs = {
     "CreateQueue": (Verb.CREATE_QUEUE,),
     "ListQueues": (Verb.LIST_QUEUES,),
-    **dict.fromkeys(("GetQueueUrl", "GetQueueAttributes", "ListQueueTags", "ListDeadLetterSourceQueues"), (Verb.GET_QUEUE,)),
-    **dict.fromkeys(("SetQueueAttributes", "AddPermission", "RemovePermission", "TagQueue", "UntagQueue"), (Verb.SET_QUEUE,)),
+    **dict.fromkeys(
+        ("GetQueueUrl", "GetQueueAttributes", "ListQueueTags", "ListDeadLetterSourceQueues"), (Verb.GET_QUEUE,)
+    ),
+    **dict.fromkeys(
+        ("SetQueueAttributes", "AddPermission", "RemovePermission", "TagQueue", "UntagQueue"), (Verb.SET_QUEUE,)
+    ),
     "DeleteQueue": (Verb.DELETE_QUEUE,),
     "PurgeQueue": (Verb.PURGE,),
     **dict.fromkeys(("SendMessage", "SendMessageBatch"), (Verb.SEND,)),

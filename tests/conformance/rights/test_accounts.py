@@ -41,7 +41,11 @@ class Team(NamedTuple):
     def sqs(self, key_id: str) -> Any:
         if key_id not in self.clients:
             self.clients[key_id] = get_session().create_client(
-                "sqs", "us-east-1", endpoint_url=self.endpoint, aws_access_key_id=key_id, aws_secret_access_key=self.secrets[key_id]
+                "sqs",
+                "us-east-1",
+                endpoint_url=self.endpoint,
+                aws_access_key_id=key_id,
+                aws_secret_access_key=self.secrets[key_id],
             )
         return self.clients[key_id]
 
@@ -90,9 +94,13 @@ def test_each_account_has_its_own_queue_of_a_name_in_every_dialect(team: Team) -
         found: list[Any] = []
         while len(found) < 4:
             found += team.sqs(key_id).receive_message(
-                QueueUrl=team.sqs(key_id).get_queue_url(QueueName="orders")["QueueUrl"], MaxNumberOfMessages=10, WaitTimeSeconds=5
+                QueueUrl=team.sqs(key_id).get_queue_url(QueueName="orders")["QueueUrl"],
+                MaxNumberOfMessages=10,
+                WaitTimeSeconds=5,
             )["Messages"]
-        assert sorted(one["Body"] for one in found) == [f"{dialect} of {key_id}" for dialect in ("emq", "mns", "native", "sqs")]
+        assert sorted(one["Body"] for one in found) == [
+            f"{dialect} of {key_id}" for dialect in ("emq", "mns", "native", "sqs")
+        ]
 
 
 def test_names_are_shown_without_the_account(team: Team) -> None:
@@ -144,7 +152,8 @@ def test_an_account_manages_its_own_keys_and_users(team: Team) -> None:
     assert team.ask(dave, "GET", "/v1/queues/orders")["name"] == "orders"
     team.ask(dave, "GET", f"/v1/queues/{B}.orders", status=404)
     for method, path, body in (
-        ("PATCH", "/v1/keys/dave", {"disabled": True}), ("POST", "/v1/keys/dave/rotate", None), ("DELETE", "/v1/keys/dave", None),
+        ("PATCH", "/v1/keys/dave", {"disabled": True}), ("POST", "/v1/keys/dave/rotate", None),
+        ("DELETE", "/v1/keys/dave", None),
     ):  # fmt: skip
         team.ask("bob", method, path, body, status=404)
     for principal in (f"{B}.eve", "000000000000.eve"):
@@ -189,15 +198,21 @@ def test_a_grant_may_name_a_principal_of_another_account_or_all_of_one(team: Tea
 def test_dead_letters_stay_in_the_account_and_go_home(team: Team) -> None:
     for key_id in ("alice", "bob"):
         team.ask(key_id, "POST", "/v1/queues/orders/messages", {"messages": [{"body": f"dies of {key_id}"}]})
-        (one,) = team.ask(key_id, "POST", "/v1/queues/orders/receive", {"max": 1, "lease_seconds": 30, "wait_seconds": 5})["messages"]
+        (one,) = team.ask(
+            key_id, "POST", "/v1/queues/orders/receive", {"max": 1, "lease_seconds": 30, "wait_seconds": 5}
+        )["messages"]
         team.ask(key_id, "POST", "/v1/queues/orders/kill", {"handles": [one["handle"]]})
     for key_id in ("alice", "bob"):
-        (letter,) = team.ask(key_id, "POST", "/v1/queues/dead/receive", {"max": 10, "lease_seconds": 0, "wait_seconds": 5})["messages"]
+        (letter,) = team.ask(
+            key_id, "POST", "/v1/queues/dead/receive", {"max": 10, "lease_seconds": 0, "wait_seconds": 5}
+        )["messages"]
         assert letter["body"] == f"dies of {key_id}"
         task = team.ask(key_id, "POST", "/v1/queues/dead/redrive", {})
         assert task["source"] == "dead"
         until = time.monotonic() + 20
-        while (found := team.ask(key_id, "GET", f"/v1/tasks/{task['id']}"))["status"] == "running" and time.monotonic() < until:
+        while (found := team.ask(key_id, "GET", f"/v1/tasks/{task['id']}"))[
+            "status"
+        ] == "running" and time.monotonic() < until:
             time.sleep(0.2)
         assert (found["moved"], found["failed"]) == (1, 0)
         (home,) = team.ask(key_id, "POST", "/v1/queues/orders/receive", {"max": 10, "wait_seconds": 5})["messages"]

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 import httpx
 import pytest
 
-from facade.rocketmq.actions import ACTIONS as ROCKETMQ_ACTIONS
-from facade.rocketmq.actions import RECEIVE
-from facade.sqs.actions import ACTIONS as SQS_ACTIONS
-from facade.stack.processes.ports import free_port
+from facade.dialects.rocketmq.actions import ACTIONS as ROCKETMQ_ACTIONS
+from facade.dialects.rocketmq.actions import RECEIVE
+from facade.dialects.sqs.actions import ACTIONS as SQS_ACTIONS
+from facade.programs.stack.processes.ports import free_port
 from schemas.vocabulary import Level
 from tests.conformance.beside import ADMIN_SECRET, beside
 from tests.conformance.conftest import Running
@@ -79,7 +79,9 @@ class Stage(NamedTuple):
 
 
 @pytest.fixture(scope="module", params=["", ACCOUNT], ids=["default account", "another account"])
-def stage(up: Up | Running, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Stage]:
+def stage(
+    up: Up | Running, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> Iterator[Stage]:
     port, account = free_port(), request.param
     settings = {"ROCKETMQ_PORT": str(port), "DEFAULT_PARTITIONS": "1"}
     with contextmanager(beside)(up, f"matrix{account[:4]}", settings, tmp_path_factory) as service:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from facade.stack.processes.ports import free_port
+from facade.programs.stack.processes.ports import free_port
 from tests.clients import NotFetched
 from tests.conformance.rocketmq.client import Rocketmq
 from tests.conftest import absent
@@ -79,7 +79,9 @@ def native(rocketmq_up: Up) -> Native:
 
     def ask(method: str, path: str, body: Any = None) -> Any:
         data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(rocketmq_up.endpoint + path, data, {"content-type": "application/json"}, method=method)
+        request = urllib.request.Request(
+            rocketmq_up.endpoint + path, data, {"content-type": "application/json"}, method=method
+        )
         with urllib.request.urlopen(request, timeout=30) as reply:
             return json.loads(reply.read() or b"null")
 

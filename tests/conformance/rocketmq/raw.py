@@ -11,9 +11,9 @@ from typing import Any
 
 import grpc
 
-from facade.rocketmq.actions import ACTIONS
-from facade.rocketmq.server import SERVICE
-from facade.rocketmq.wire import rocketmq_pb2 as pb
+from facade.dialects.rocketmq.actions import ACTIONS
+from facade.dialects.rocketmq.server import SERVICE
+from facade.dialects.rocketmq.wire import rocketmq_pb2 as pb
 
 CLIENT = (("x-mq-client-id", "raw"),)
 
@@ -30,16 +30,22 @@ class Raw:
         ]
         self.channel = grpc.insecure_channel(endpoints, options=options)
 
-    def unary(self, method: str, body: bytes, metadata: Iterable[tuple[str, Any]] = CLIENT, timeout: float = 20) -> bytes:
+    def unary(
+        self, method: str, body: bytes, metadata: Iterable[tuple[str, Any]] = CLIENT, timeout: float = 20
+    ) -> bytes:
         """Raises grpc.RpcError."""
-        answer: bytes = self.channel.unary_unary(f"/{SERVICE}/{method}")(body, metadata=tuple(metadata), timeout=timeout)
+        answer: bytes = self.channel.unary_unary(f"/{SERVICE}/{method}")(
+            body, metadata=tuple(metadata), timeout=timeout
+        )
         return answer
 
     def ask(self, method: str, request: Any, metadata: Iterable[tuple[str, Any]] = CLIENT) -> Any:
         """A method of one answer, which is read."""
         return ACTIONS[method].response.FromString(self.unary(method, request.SerializeToString(), metadata))
 
-    def receive(self, request: pb.ReceiveMessageRequest, metadata: Iterable[tuple[str, Any]] = CLIENT, timeout: float = 30) -> Any:
+    def receive(
+        self, request: pb.ReceiveMessageRequest, metadata: Iterable[tuple[str, Any]] = CLIENT, timeout: float = 30
+    ) -> Any:
         """The stream of a receive."""
         call = self.channel.unary_stream(f"/{SERVICE}/ReceiveMessage")
         return call(request.SerializeToString(), metadata=tuple(metadata), timeout=timeout)
@@ -48,7 +54,9 @@ class Raw:
         """All of the stream."""
         return [pb.ReceiveMessageResponse.FromString(one) for one in self.receive(request, **more)]
 
-    def telemetry(self, requests: Iterator[bytes], metadata: Iterable[tuple[str, Any]] = CLIENT, timeout: float = 30) -> Any:
+    def telemetry(
+        self, requests: Iterator[bytes], metadata: Iterable[tuple[str, Any]] = CLIENT, timeout: float = 30
+    ) -> Any:
         """The telemetry stream."""
         return self.channel.stream_stream(f"/{SERVICE}/Telemetry")(requests, metadata=tuple(metadata), timeout=timeout)
 
@@ -78,7 +86,10 @@ def sending(topic: str, *bodies: bytes, **system: Any) -> pb.SendMessageRequest:
 
 def receiving(topic: str, group: str = "raw", wait_s: float = 0, **more: Any) -> pb.ReceiveMessageRequest:
     request = pb.ReceiveMessageRequest(
-        group=pb.Resource(name=group), message_queue=pb.MessageQueue(topic=pb.Resource(name=topic)), batch_size=32, **more
+        group=pb.Resource(name=group),
+        message_queue=pb.MessageQueue(topic=pb.Resource(name=topic)),
+        batch_size=32,
+        **more,
     )
     request.long_polling_timeout.FromMilliseconds(int(wait_s * 1000))
     if not more.get("auto_renew") and not request.HasField("invisible_duration"):

@@ -22,7 +22,11 @@ SECONDS = 150
 
 def new_topics(native: Native, name: str) -> tuple[str, str]:
     native("POST", "/v1/queues", {"name": name, "partitions": 2, "max_message_bytes": 1_000_000})
-    native("POST", "/v1/queues", {"name": f"{name}_ordered", "fifo": True, "dedup_scope": "group", "max_message_bytes": 1_000_000})
+    native(
+        "POST",
+        "/v1/queues",
+        {"name": f"{name}_ordered", "fifo": True, "dedup_scope": "group", "max_message_bytes": 1_000_000},
+    )
     return name, f"{name}_ordered"
 
 

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 import grpc
 import pytest
 
-from facade.rocketmq.actions import ACTIONS
-from facade.rocketmq.wire import rocketmq_pb2 as pb
-from facade.rocketmq.wire.rocketmq_pb2 import Code
+from facade.dialects.rocketmq.actions import ACTIONS
+from facade.dialects.rocketmq.wire import rocketmq_pb2 as pb
+from facade.dialects.rocketmq.wire.rocketmq_pb2 import Code
 from tests.conformance.rocketmq.conftest import Native
 from tests.conformance.rocketmq.raw import CLIENT, Raw, connected, receiving, sending
 from tests.services import Up
@@ -74,11 +74,21 @@ def test_a_client_without_a_name_is_refused(raw: Raw) -> None:
 
 
 def test_metadata_of_any_kind_does_no_harm(raw: Raw) -> None:
-    odd = (*CLIENT, ("authorization", "MQv2-HMAC-SHA1 ="), ("x-mq-date-time", "~"), ("data-bin", b"\xff\x00"), ("x-mq-client-id", "other"))
+    odd = (
+        *CLIENT,
+        ("authorization", "MQv2-HMAC-SHA1 ="),
+        ("x-mq-date-time", "~"),
+        ("data-bin", b"\xff\x00"),
+        ("x-mq-client-id", "other"),
+    )
     assert raw.ask("Heartbeat", pb.HeartbeatRequest(), odd).status.code == Code.OK
     with pytest.raises(grpc.RpcError) as refused:
         raw.ask("Heartbeat", pb.HeartbeatRequest(), (*CLIENT, ("x-large", "x" * 100_000)))
-    assert refused.value.code() in (grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.INTERNAL)
+    assert refused.value.code() in (
+        grpc.StatusCode.RESOURCE_EXHAUSTED,
+        grpc.StatusCode.UNAVAILABLE,
+        grpc.StatusCode.INTERNAL,
+    )
 
 
 def test_a_request_that_is_too_large_is_refused(raw: Raw, topic: str) -> None:
@@ -91,10 +101,16 @@ def test_a_request_that_is_too_large_is_refused(raw: Raw, topic: str) -> None:
     assert nothing.status.code == Code.MESSAGE_NOT_FOUND
 
 
-@pytest.mark.parametrize("value", [{"seconds": 2**62}, {"seconds": -(2**62)}, {"seconds": 1, "nanos": -1}, {"nanos": 2**31 - 1}])
+@pytest.mark.parametrize(
+    "value", [{"seconds": 2**62}, {"seconds": -(2**62)}, {"seconds": 1, "nanos": -1}, {"nanos": 2**31 - 1}]
+)
 def test_times_out_of_range_are_refused(raw: Raw, topic: str, value: dict[str, int]) -> None:
-    assert raw.ask("SendMessage", sending(topic, b"m", delivery_timestamp=value)).status.code == Code.ILLEGAL_DELIVERY_TIME
-    (answer,) = raw.received(receiving(topic, invisible_duration={"seconds": value.get("seconds", 0), "nanos": value.get("nanos", 0)}))
+    assert (
+        raw.ask("SendMessage", sending(topic, b"m", delivery_timestamp=value)).status.code == Code.ILLEGAL_DELIVERY_TIME
+    )
+    (answer,) = raw.received(
+        receiving(topic, invisible_duration={"seconds": value.get("seconds", 0), "nanos": value.get("nanos", 0)})
+    )
     assert answer.status.code == Code.ILLEGAL_INVISIBLE_TIME
     born = raw.ask("SendMessage", sending(topic, b"m", born_timestamp=value)).status.code
     assert born == Code.BAD_REQUEST

@@ -15,11 +15,18 @@ BAD_EXPRESSION, BAD_TIME, BAD_HANDLE, TOO_LARGE = 40010, 40012, 40013, 41301
 
 def test_a_message_is_sent_received_and_acked(client: Rocketmq, topic: str) -> None:
     producer, consumer = client.producer(topics=[topic]), client.simple("orders", topic, wait_s=2)
-    sent = client.send(producer, topic, "hello\xff", tag="red", keys=["k1", "k2"], properties={"colour": "röd", "n": "7"})
+    sent = client.send(
+        producer, topic, "hello\xff", tag="red", keys=["k1", "k2"], properties={"colour": "röd", "n": "7"}
+    )
 
     (got,) = client.receive(consumer)
     assert (got["id"], got["body"], got["tag"], got["keys"]) == (sent["id"], "hello\xff", "red", ["k1", "k2"])
-    assert got["properties"] == {"colour": "röd", "n": "7"} and got["attempt"] == 1 and not got["corrupted"] and got["born_host"]
+    assert (
+        got["properties"] == {"colour": "röd", "n": "7"}
+        and got["attempt"] == 1
+        and not got["corrupted"]
+        and got["born_host"]
+    )
     client.ask("ack", by=consumer, number=got["number"])
     client.ask("ack", by=consumer, number=got["number"])  # again: it is settled
     assert client.receive(consumer) == []
@@ -114,18 +121,32 @@ def test_a_body_above_the_queues_limit_is_refused(client: Rocketmq, topic: str) 
     assert large.value.code == TOO_LARGE
 
 
-def test_other_dialects_read_what_was_sent_and_the_other_way_round(client: Rocketmq, topic: str, native: Native) -> None:
+def test_other_dialects_read_what_was_sent_and_the_other_way_round(
+    client: Rocketmq, topic: str, native: Native
+) -> None:
     producer, consumer = client.producer(), client.simple("orders", topic, wait_s=2)
     sent = client.send(producer, topic, "from RocketMQ", tag="red", keys=["k"], properties={"colour": "blue"})
     (got,) = native("POST", f"/v1/queues/{topic}/receive", {"max": 1, "wait_seconds": 5})["messages"]
     assert (got["id"], got["body"]) == (sent["transaction_id"], "from RocketMQ")
     values = {name: attribute["value"] for name, attribute in got["attributes"].items()}
-    assert values["TAGS"] == "red" and values["KEYS"] == "k" and values["colour"] == "blue" and values["UNIQ_KEY"] == sent["id"]
+    assert (
+        values["TAGS"] == "red"
+        and values["KEYS"] == "k"
+        and values["colour"] == "blue"
+        and values["UNIQ_KEY"] == sent["id"]
+    )
 
     made = native(
         "POST",
         f"/v1/queues/{topic}/messages",
-        {"messages": [{"body": "from the native API", "attributes": {"TAGS": "green", "size": {"type": "number", "value": "7"}}}]},
+        {
+            "messages": [
+                {
+                    "body": "from the native API",
+                    "attributes": {"TAGS": "green", "size": {"type": "number", "value": "7"}},
+                }
+            ]
+        },
     )
     bodies = {one["body"]: one for one in client.received(consumer, 2)}
     other = bodies["from the native API"]

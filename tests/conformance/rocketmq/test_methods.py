@@ -12,9 +12,17 @@ from typing import Any
 import grpc
 import pytest
 
-from facade.rocketmq.messages.recall import RecallHandle
-from facade.rocketmq.wire import rocketmq_pb2 as pb
-from facade.rocketmq.wire.rocketmq_pb2 import AddressScheme, ClientType, Code, DigestType, FilterType, MessageType, Permission
+from facade.dialects.rocketmq.messages.recall import RecallHandle
+from facade.dialects.rocketmq.wire import rocketmq_pb2 as pb
+from facade.dialects.rocketmq.wire.rocketmq_pb2 import (
+    AddressScheme,
+    ClientType,
+    Code,
+    DigestType,
+    FilterType,
+    MessageType,
+    Permission,
+)
 from tests.conformance.rocketmq.conftest import Native
 from tests.conformance.rocketmq.raw import Raw, connected, receiving, sending
 from tests.services import Up
@@ -32,13 +40,21 @@ def handles_of(answers: list[pb.ReceiveMessageResponse]) -> list[str]:
 
 def test_a_route_says_where_the_client_has_reached_us(raw: Raw, topic: str, endpoints: str) -> None:
     reached = pb.Endpoints(
-        scheme=AddressScheme.DOMAIN_NAME, addresses=[pb.Address(host="mq.example", port=81), pb.Address(host="b", port=2)]
+        scheme=AddressScheme.DOMAIN_NAME,
+        addresses=[pb.Address(host="mq.example", port=81), pb.Address(host="b", port=2)],
     )
     answer = raw.ask("QueryRoute", pb.QueryRouteRequest(topic=pb.Resource(name=topic), endpoints=reached))
     (queue,) = answer.message_queues
-    assert (answer.status.code, queue.permission, queue.broker.id, queue.topic.name) == (Code.OK, Permission.READ_WRITE, 0, topic)
+    assert (answer.status.code, queue.permission, queue.broker.id, queue.topic.name) == (
+        Code.OK,
+        Permission.READ_WRITE,
+        0,
+        topic,
+    )
     assert list(queue.accept_message_types) == [MessageType.NORMAL, MessageType.DELAY, MessageType.TRANSACTION]
-    assert [(one.host, one.port) for one in queue.broker.endpoints.addresses] == [("mq.example", 81)]  # a client can't read two names
+    assert [(one.host, one.port) for one in queue.broker.endpoints.addresses] == [
+        ("mq.example", 81)
+    ]  # a client can't read two names
 
     own = raw.ask("QueryRoute", pb.QueryRouteRequest(topic=pb.Resource(name=topic))).message_queues[0].broker.endpoints
     assert own.scheme == AddressScheme.IPv4 and f"{own.addresses[0].host}:{own.addresses[0].port}" == endpoints
@@ -54,7 +70,10 @@ def test_a_route_says_where_the_client_has_reached_us(raw: Raw, topic: str, endp
     ],
 )
 def test_a_route_to_nowhere_is_refused(raw: Raw, topic: str, reached: pb.Endpoints) -> None:
-    assert raw.ask("QueryRoute", pb.QueryRouteRequest(topic=pb.Resource(name=topic), endpoints=reached)).status.code == 40001
+    assert (
+        raw.ask("QueryRoute", pb.QueryRouteRequest(topic=pb.Resource(name=topic), endpoints=reached)).status.code
+        == 40001
+    )
 
 
 def test_an_assignment_is_the_same_queue_each_time(raw: Raw, topic: str) -> None:
@@ -72,7 +91,9 @@ def test_a_queue_of_sqs_that_is_fifo_is_called_without_its_suffix(raw: Raw, name
 def test_a_batch_is_all_or_none(raw: Raw, topic: str) -> None:
     request = sending(topic, b"a", b"b", b"c")
     answer = raw.ask("SendMessage", request)
-    assert [entry.message_id for entry in answer.entries] == [one.system_properties.message_id for one in request.messages]
+    assert [entry.message_id for entry in answer.entries] == [
+        one.system_properties.message_id for one in request.messages
+    ]
     assert len({entry.transaction_id for entry in answer.entries}) == 3
     bad = sending(topic, b"d", b"")
     assert raw.ask("SendMessage", bad).status.code == Code.MESSAGE_BODY_EMPTY
@@ -104,7 +125,9 @@ def test_an_ordered_message_that_is_sent_again_is_there_once(raw: Raw, ordered: 
         (pb.Digest(type=DigestType.SHA1, checksum=""), Code.MESSAGE_CORRUPTED),
     ],
 )
-def test_a_body_that_came_otherwise_than_it_was_sent_is_refused(raw: Raw, topic: str, digest: pb.Digest, code: int) -> None:
+def test_a_body_that_came_otherwise_than_it_was_sent_is_refused(
+    raw: Raw, topic: str, digest: pb.Digest, code: int
+) -> None:
     assert raw.ask("SendMessage", sending(topic, b"a", body_digest=digest)).status.code == code
 
 
@@ -118,7 +141,11 @@ def test_a_receive_says_a_status_messages_and_its_time(raw: Raw, topic: str) -> 
         2,
         "0CC175B9C0F1B6A831C399E269772661",
     )
-    assert properties.receipt_handle and properties.HasField("queue_offset") and properties.invisible_duration.seconds == 15
+    assert (
+        properties.receipt_handle
+        and properties.HasField("queue_offset")
+        and properties.invisible_duration.seconds == 15
+    )
     (nothing,) = raw.received(receiving(topic))
     assert nothing.status.code == Code.MESSAGE_NOT_FOUND
 
@@ -155,7 +182,9 @@ def test_a_change_has_bounds_and_a_handle(raw: Raw, topic: str) -> None:
 
     def change(seconds: int, handle: str = handle) -> Any:
         names = {"group": pb.Resource(name="raw"), "topic": pb.Resource(name=topic)}
-        request = pb.ChangeInvisibleDurationRequest(receipt_handle=handle, invisible_duration={"seconds": seconds}, **names)
+        request = pb.ChangeInvisibleDurationRequest(
+            receipt_handle=handle, invisible_duration={"seconds": seconds}, **names
+        )
         return raw.ask("ChangeInvisibleDuration", request)
 
     assert change(-1).status.code == change(43_201).status.code == Code.ILLEGAL_INVISIBLE_TIME
@@ -210,7 +239,9 @@ def told(raw: Raw, settings: pb.Settings) -> pb.TelemetryCommand:
 
 
 def test_a_producer_hears_its_settings(raw: Raw) -> None:
-    command = told(raw, pb.Settings(client_type=ClientType.PRODUCER, publishing=pb.Publishing(topics=[pb.Resource(name="orders")])))
+    command = told(
+        raw, pb.Settings(client_type=ClientType.PRODUCER, publishing=pb.Publishing(topics=[pb.Resource(name="orders")]))
+    )
     assert command.status.code == Code.OK
     assert command.settings.publishing.max_body_size == 4_000_000 and command.settings.publishing.validate_message_type
     assert command.settings.backoff_policy.max_attempts == 3 and command.settings.HasField("metric")
@@ -221,7 +252,8 @@ def test_a_consumer_hears_its_settings_and_is_subscribed(raw: Raw, topic: str, n
         wanted = pb.FilterExpression(type=FilterType.TAG, expression=expression)
         entries = [pb.SubscriptionEntry(topic=pb.Resource(name=one), expression=wanted) for one in topics]
         return pb.Settings(
-            client_type=ClientType.PUSH_CONSUMER, subscription=pb.Subscription(group=pb.Resource(name="told"), subscriptions=entries)
+            client_type=ClientType.PUSH_CONSUMER,
+            subscription=pb.Subscription(group=pb.Resource(name="told"), subscriptions=entries),
         )
 
     command = told(raw, subscription(topic, "no_such_topic"))
@@ -279,7 +311,9 @@ def test_what_is_no_recall_handle_is_refused(raw: Raw, topic: str, handle: str) 
         assert raw.ask("RecallMessage", request).status.code == Code.MESSAGE_NOT_FOUND
 
 
-@pytest.mark.parametrize("method", ["PullMessage", "UpdateOffset", "GetOffset", "QueryOffset", "SyncLiteSubscription", "Nothing"])
+@pytest.mark.parametrize(
+    "method", ["PullMessage", "UpdateOffset", "GetOffset", "QueryOffset", "SyncLiteSubscription", "Nothing"]
+)
 def test_methods_that_are_not_served_are_unimplemented(raw: Raw, method: str) -> None:
     with pytest.raises(grpc.RpcError) as refused:
         raw.unary(method, b"")
@@ -300,14 +334,18 @@ def test_requests_are_counted_by_method_and_code(rocketmq_up: Up, raw: Raw, topi
 def test_a_timed_message_is_due_when_its_topic_allows(raw: Raw, topic: str, native: Native) -> None:
     native("PATCH", f"/v1/queues/{topic}", {"max_delay_seconds": 3600})
     now = int(time.time())
-    assert raw.ask("SendMessage", sending(topic, b"m", delivery_timestamp={"seconds": now + 3000})).status.code == Code.OK
+    assert (
+        raw.ask("SendMessage", sending(topic, b"m", delivery_timestamp={"seconds": now + 3000})).status.code == Code.OK
+    )
     for after_s, says in ((4000, "max_delay_ms"), (4 * 86_400, "LEASEWAY_ROCKETMQ_MAX_DELAY_S")):
         answer = raw.ask("SendMessage", sending(topic, b"m", delivery_timestamp={"seconds": now + after_s}))
         assert (answer.status.code, says in answer.status.message) == (Code.ILLEGAL_DELIVERY_TIME, True)
 
 
 @pytest.mark.parametrize(("most", "bound"), [(4_016_384, 4_000_000), (262_144, 245_760), (1000, 500)])
-def test_a_topic_keeps_bodies_up_to_the_bound_that_settings_announce(raw: Raw, native: Native, name: str, most: int, bound: int) -> None:
+def test_a_topic_keeps_bodies_up_to_the_bound_that_settings_announce(
+    raw: Raw, native: Native, name: str, most: int, bound: int
+) -> None:
     native("POST", "/v1/queues", {"name": name, "partitions": 1, "max_message_bytes": most})
     publishing = pb.Publishing(topics=[pb.Resource(name=name)])
     assert told(raw, pb.Settings(publishing=publishing)).settings.publishing.max_body_size == bound

@@ -20,7 +20,9 @@ def test_messages_are_pushed_once(client: Rocketmq, topic: str) -> None:
     assert len(client.pushed(consumer, 51, seconds=1)) == 50
 
 
-def test_a_failure_is_retried_later_and_dies_after_the_last_attempt(client: Rocketmq, topic: str, native: Native) -> None:
+def test_a_failure_is_retried_later_and_dies_after_the_last_attempt(
+    client: Rocketmq, topic: str, native: Native
+) -> None:
     producer, consumer = client.producer(topics=[topic]), client.push("retried", topic)
     sent = client.send(producer, topic, "99 times")
     client.send(producer, topic, "1 time")
@@ -40,7 +42,11 @@ def test_a_failure_is_retried_later_and_dies_after_the_last_attempt(client: Rock
 
 
 def test_each_group_has_dead_letters_of_its_own(client: Rocketmq, topic: str) -> None:
-    producer, failing, other = client.producer(topics=[topic]), client.push("failing", topic), client.push("working", topic, "none")
+    producer, failing, other = (
+        client.producer(topics=[topic]),
+        client.push("failing", topic),
+        client.push("working", topic, "none"),
+    )
     client.send(producer, topic, "99 times", tag="none")
 
     assert len(client.pushed(failing, 3, seconds=60)) == 3

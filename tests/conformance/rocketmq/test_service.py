@@ -21,8 +21,8 @@ from typing import Any
 import grpc
 import pytest
 
-from facade.rocketmq.wire import rocketmq_pb2 as pb
-from facade.rocketmq.wire.rocketmq_pb2 import Code
+from facade.dialects.rocketmq.wire import rocketmq_pb2 as pb
+from facade.dialects.rocketmq.wire.rocketmq_pb2 import Code
 from tests.clients import ROOT, NotFetched, environment, fetched
 from tests.conformance.rocketmq.client import Refused, Rocketmq
 from tests.conformance.rocketmq.raw import CLIENT, connected, receiving, sending
@@ -71,7 +71,9 @@ def test_only_who_signs_with_a_key_is_served(guarded: Up, keys: dict[str, str]) 
         producer = stranger.producer()
         with pytest.raises(Refused) as forbidden:
             stranger.send(producer, "orders", "m")
-        assert "failed to fetch topic:orders route" in str(forbidden.value)  # the client's own words for a topic that is not there
+        assert "failed to fetch topic:orders route" in str(
+            forbidden.value
+        )  # the client's own words for a topic that is not there
         consumer = stranger.simple("strangers", "orders", wait_s=1)
         with pytest.raises(Refused) as forbidden:
             stranger.receive(consumer)
@@ -105,7 +107,9 @@ def test_the_first_group_of_an_account_gets_its_messages(guarded: Up) -> None:
     with connected(guarded.run["rocketmq"]) as raw:
 
         def received() -> list[bytes]:
-            answers = raw.received(receiving("tenants", "tenants", wait_s=5), metadata=signed(secret, datetime.now(UTC), "tenant"))
+            answers = raw.received(
+                receiving("tenants", "tenants", wait_s=5), metadata=signed(secret, datetime.now(UTC), "tenant")
+            )
             assert answers[0].status.code in (Code.OK, Code.MESSAGE_NOT_FOUND), answers[0]
             return [one.message.body for one in answers if one.HasField("message")]
 
@@ -161,7 +165,8 @@ def silence(done: threading.Event) -> Iterator[bytes]:
 
 
 def test_nobody_pays_for_grpc_while_the_port_is_off() -> None:
-    program = "import sys, facade.app, facade.cli.cli, facade.stack.worker; print('grpc' in sys.modules, 'google.protobuf' in sys.modules)"
+    imports = "import sys, facade.app, facade.programs.cli.cli, facade.programs.stack.worker"
+    program = f"{imports}; print('grpc' in sys.modules, 'google.protobuf' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout == "False False\n"
 
@@ -223,13 +228,20 @@ def send_until_sent(client: Rocketmq, producer: int, body: str, group: str) -> N
 
 def test_the_program_of_the_guide_says_hello(rocketmq_up: Up, endpoints: str, tmp_path: Path) -> None:
     page = (ROOT / "docs" / "how-to" / "use-a-client.md").read_text()
-    (program,) = [text for text in re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL) if "rocketmq" in text]
+    (program,) = [
+        text for text in re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL) if "rocketmq" in text
+    ]
     program = program.replace("http://127.0.0.1:9400", rocketmq_up.endpoint).replace("127.0.0.1:8081", endpoints)
     try:
         client = environment(fetched(ROOT / "tests" / "conformance" / "rocketmq" / "rocketmq.lock"))
     except NotFetched as error:
         absent(str(error))
     done = subprocess.run(
-        [sys.executable, "-c", program], env={**client, "HOME": str(tmp_path)}, capture_output=True, text=True, timeout=90, check=False
+        [sys.executable, "-c", program],
+        env={**client, "HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=90,
+        check=False,
     )
     assert (done.stdout, done.returncode) == ("hello\n", 0), done.stderr

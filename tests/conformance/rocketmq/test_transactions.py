@@ -23,7 +23,10 @@ def test_a_message_is_there_when_it_is_committed_and_never_when_rolled_back(clie
 
 
 def test_a_producer_is_asked_until_it_knows(client: Rocketmq, topic: str) -> None:
-    producer, consumer = client.producer(topics=[topic], checks=["UNSPECIFIED", "COMMIT"]), client.simple("orders", topic, wait_s=1)
+    producer, consumer = (
+        client.producer(topics=[topic], checks=["UNSPECIFIED", "COMMIT"]),
+        client.simple("orders", topic, wait_s=1),
+    )
     half = client.ask("begin", by=producer, topic=topic, body="asked")
     began = time.time()
 
@@ -34,7 +37,9 @@ def test_a_producer_is_asked_until_it_knows(client: Rocketmq, topic: str) -> Non
     assert 2 <= checks[0]["at"] - began < 12 and checks[1]["at"] - began >= 4.5
 
 
-def test_another_producer_of_the_topic_is_asked_when_the_first_is_gone(client: Rocketmq, topic: str, native: Native) -> None:
+def test_another_producer_of_the_topic_is_asked_when_the_first_is_gone(
+    client: Rocketmq, topic: str, native: Native
+) -> None:
     first = client.producer(topics=[topic], checks=[])
     half = client.ask("begin", by=first, topic=topic, body="orphan")
     client.shutdown(first)

@@ -72,7 +72,12 @@ def client_of(endpoint: str, key_id: str = "shop", secret: str = "not-looked-at"
     """An SQS client that differs from any other by its endpoint alone."""
     config = Config(retries={"total_max_attempts": 1}, read_timeout=30)
     client = boto3.client(
-        "sqs", endpoint_url=endpoint, region_name=region, aws_access_key_id=key_id, aws_secret_access_key=secret, config=config
+        "sqs",
+        endpoint_url=endpoint,
+        region_name=region,
+        aws_access_key_id=key_id,
+        aws_secret_access_key=secret,
+        config=config,
     )
     assert client.meta.service_model.metadata["protocol"] == PROTOCOL
     return client
@@ -115,7 +120,9 @@ def _with_key(strict: Running, principal: str) -> Iterator[Any]:
 
 def secret_of(service: Running, key_id: str, principal: str) -> str:
     """The secret of a new key."""
-    made = httpx.post(f"{service.endpoint}/v1/keys", json={"key_id": key_id, "principal": principal}, auth=("admin", ADMIN_SECRET))
+    made = httpx.post(
+        f"{service.endpoint}/v1/keys", json={"key_id": key_id, "principal": principal}, auth=("admin", ADMIN_SECRET)
+    )
     made.raise_for_status()
     return str(made.json()["secret"])
 
@@ -140,7 +147,11 @@ def make_fifo(sqs: Any, name: str) -> MakeFifo:
     """Makes a FIFO queue named after the test's, with these attributes; its URL."""
 
     def make(suffix: str = "", **attributes: str) -> str:
-        return str(sqs.create_queue(QueueName=f"{name}{suffix}.fifo", Attributes={"FifoQueue": "true", **attributes})["QueueUrl"])
+        return str(
+            sqs.create_queue(QueueName=f"{name}{suffix}.fifo", Attributes={"FifoQueue": "true", **attributes})[
+                "QueueUrl"
+            ]
+        )
 
     return make
 
@@ -171,7 +182,11 @@ def refused() -> Refused:
             action(**arguments)
         response = caught.value.response
         code = response["Error"]["Code"]
-        shape = SHAPES.get(code, code.rpartition(".")[2]) if PROTOCOL == "query" else response["Error"].get("QueryErrorCode", code)
+        shape = (
+            SHAPES.get(code, code.rpartition(".")[2])
+            if PROTOCOL == "query"
+            else response["Error"].get("QueryErrorCode", code)
+        )
         return code, shape, response["ResponseMetadata"]["HTTPStatusCode"]
 
     return call
@@ -181,7 +196,9 @@ def receive_all(sqs: Any, queue: str, count: int, **arguments: Any) -> list[dict
     """Receives until `count` messages are there; fewer when a wait of 2 s brings nothing."""
     found: list[dict[str, Any]] = []
     while len(found) < count:
-        messages = sqs.receive_message(QueueUrl=queue, MaxNumberOfMessages=10, WaitTimeSeconds=2, **arguments).get("Messages")
+        messages = sqs.receive_message(QueueUrl=queue, MaxNumberOfMessages=10, WaitTimeSeconds=2, **arguments).get(
+            "Messages"
+        )
         if not messages:
             break
         found += messages

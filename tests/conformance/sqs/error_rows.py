@@ -20,22 +20,33 @@ from tests.conformance.sqs.conftest import PROTOCOL, text
 OLD = "AWS.SimpleQueueService."
 NO_QUEUE = "The specified queue does not exist" + (" for this wsdl version." if PROTOCOL == "query" else ".")
 OTHER_TYPE = "The request include parameter that is not valid for this queue type."
-NO_DEDUPLICATION = "The queue should either have ContentBasedDeduplication enabled or MessageDeduplicationId provided explicitly"
-ID = "A batch entry id can only contain alphanumeric characters, hyphens and underscores. It can be at most 80 letters long."
+NO_DEDUPLICATION = (
+    "The queue should either have ContentBasedDeduplication enabled or MessageDeduplicationId provided explicitly"
+)
+ID = (
+    "A batch entry id can only contain alphanumeric characters, hyphens and underscores. It can be at most 80 "
+    "letters long."
+)
 CHARACTERS = (
-    "Invalid characters found. Valid unicode characters are #x9 | #xA | #xD | #x20 to #xD7FF | #xE000 to #xFFFD | #x10000 to #x10FFFF"
+    "Invalid characters found. Valid unicode characters are #x9 | #xA | #xD | #x20 to #xD7FF | #xE000 "
+    "to #xFFFD | #x10000 to #x10FFFF"
 )
 FIFO_NAME = (
-    "The name of a FIFO queue can only include alphanumeric characters, hyphens, or underscores, must end with .fifo suffix and be 1 to "
+    "The name of a FIFO queue can only include alphanumeric characters, hyphens, or underscores, must end with "
+    ".fifo suffix and be 1 to "
     "80 in length."
 )
 NAME = "Can only include alphanumeric characters, hyphens, or underscores. 1 to 80 in length"
 GONE = "Message does not exist or is not available for visibility timeout change."
-RESERVED = "You can't use message attribute names beginning with 'AWS.' or 'Amazon'. These strings are reserved for internal use."
+RESERVED = (
+    "You can't use message attribute names beginning with 'AWS.' or 'Amazon'. These strings are "
+    "reserved for internal use."
+)
 SSE = "You can use one type of server-side encryption (SSE) at one time. You can either enable KMS SSE or SQS SSE."
 RUNNING = "There is already a task running. Only one active task is allowed for a source queue arn at a given time."
 TYPES = (
-    "The type of message (user) attribute 'Hello' is invalid. You must use only the following supported type prefixes: Binary, Number, "
+    "The type of message (user) attribute 'Hello' is invalid. You must use only the following supported type "
+    "prefixes: Binary, Number, "
     "String."
 )
 
@@ -62,7 +73,9 @@ def send(**parameters: Any) -> Cause:
 
 def send_fifo(**parameters: Any) -> Cause:
     given = {"MessageBody": "x", "MessageGroupId": "g", "MessageDeduplicationId": "d", **parameters}
-    return lambda at: at.sqs.send_message(QueueUrl=at.fifo, **{name: value for name, value in given.items() if value is not None})
+    return lambda at: at.sqs.send_message(
+        QueueUrl=at.fifo, **{name: value for name, value in given.items() if value is not None}
+    )
 
 
 def attribute(name: str, **value: Any) -> Cause:
@@ -70,7 +83,9 @@ def attribute(name: str, **value: Any) -> Cause:
 
 
 def batch(*ids: str, body: str = "x") -> Cause:
-    return lambda at: at.sqs.send_message_batch(QueueUrl=at.url, Entries=[{"Id": one, "MessageBody": body} for one in ids])
+    return lambda at: at.sqs.send_message_batch(
+        QueueUrl=at.url, Entries=[{"Id": one, "MessageBody": body} for one in ids]
+    )
 
 
 def fifo_batch(**entry: Any) -> Cause:
@@ -161,7 +176,8 @@ def _dead(at: Case) -> None:
     target = at.sqs.create_queue(QueueName=f"{at.name}-dead")["QueueUrl"]
     at.sqs.send_message_batch(QueueUrl=target, Entries=[{"Id": str(n), "MessageBody": "x"} for n in range(10)])
     at.sqs.set_queue_attributes(
-        QueueUrl=at.url, Attributes={"RedrivePolicy": json.dumps({"deadLetterTargetArn": arn(f"{at.name}-dead"), "maxReceiveCount": 3})}
+        QueueUrl=at.url,
+        Attributes={"RedrivePolicy": json.dumps({"deadLetterTargetArn": arn(f"{at.name}-dead"), "maxReceiveCount": 3})},
     )
 
 
@@ -254,17 +270,37 @@ TABLE: dict[str, tuple[Cause, str, int, str]] = {
         400,
         "The request must contain the parameter SendMessageBatchRequestEntry.1.Id.",
     ),
-    "a fifo handle whose time is over": (not_in_flight, f"{OLD}MessageNotInflight", 400, of_parameter("{handle}", "ReceiptHandle", GONE)),
+    "a fifo handle whose time is over": (
+        not_in_flight,
+        f"{OLD}MessageNotInflight",
+        400,
+        of_parameter("{handle}", "ReceiptHandle", GONE),
+    ),
     "a handle of what was deleted": (deleted_before, INVALID, 400, of_parameter("{handle}", "ReceiptHandle", GONE)),
-    "an expired fifo handle": (expired, INVALID, 400, of_parameter("{handle}", "ReceiptHandle", "The receipt handle has expired.")),
-    "another scope": (other_scope, f"{OLD}UnsupportedOperation", 400, "DeduplicationScope can only be changed while the queue is empty."),
+    "an expired fifo handle": (
+        expired,
+        INVALID,
+        400,
+        of_parameter("{handle}", "ReceiptHandle", "The receipt handle has expired."),
+    ),
+    "another scope": (
+        other_scope,
+        f"{OLD}UnsupportedOperation",
+        400,
+        "DeduplicationScope can only be changed while the queue is empty.",
+    ),
     "purge of a tag": (
         lambda at: at.sqs.purge_queue(QueueUrl=f"{at.url}@t"),
         f"{OLD}UnsupportedOperation",
         400,
         "PurgeQueue works on the queue {name}, not on its tag t.",
     ),
-    "too many actions": (permit(Actions=["SendMessage"] * 8), "OverLimit", 403, "8 Actions were found, maximum allowed is 7."),
+    "too many actions": (
+        permit(Actions=["SendMessage"] * 8),
+        "OverLimit",
+        403,
+        "8 Actions were found, maximum allowed is 7.",
+    ),
     "a label twice": (permitted_twice, INVALID, 400, of_parameter("l", "Label", "Already exists.")),
     "no label": (
         lambda at: at.sqs.remove_permission(QueueUrl=at.url, Label="none"),
@@ -280,7 +316,12 @@ TABLE: dict[str, tuple[Cause, str, int, str]] = {
     ),
     "an unknown attribute": (configure(Nothing="1"), ATTRIBUTE, 400, "Unknown Attribute Nothing."),
     "a fifo attribute": (configure(FifoQueue="true"), ATTRIBUTE, 400, "Unknown Attribute FifoQueue."),
-    "content deduplication": (create(ContentBasedDeduplication="true"), ATTRIBUTE, 400, "Unknown Attribute ContentBasedDeduplication."),
+    "content deduplication": (
+        create(ContentBasedDeduplication="true"),
+        ATTRIBUTE,
+        400,
+        "Unknown Attribute ContentBasedDeduplication.",
+    ),
     **{
         f"{name} by {how.__name__}": (
             how(**{name: value}),
@@ -335,9 +376,19 @@ TABLE: dict[str, tuple[Cause, str, int, str]] = {
         400,
         "Invalid value for the parameter FifoQueue. Reason: Modifying queue type is not supported.",
     ),
-    "a bad scope": (configure_fifo(DeduplicationScope="all"), VALUE, 400, "Invalid value for the parameter DeduplicationScope."),
+    "a bad scope": (
+        configure_fifo(DeduplicationScope="all"),
+        VALUE,
+        400,
+        "Invalid value for the parameter DeduplicationScope.",
+    ),
     "illegal characters": (send(MessageBody="\x01"), "InvalidMessageContents", 400, CHARACTERS),
-    "an empty body": (send(MessageBody=""), "MissingParameter", 400, "The request must contain the parameter MessageBody."),
+    "an empty body": (
+        send(MessageBody=""),
+        "MissingParameter",
+        400,
+        "The request must contain the parameter MessageBody.",
+    ),
     "no handle": (
         lambda at: at.sqs.delete_message(QueueUrl=at.url, ReceiptHandle="garbage"),
         "ReceiptHandleIsInvalid",
@@ -357,12 +408,37 @@ TABLE: dict[str, tuple[Cause, str, int, str]] = {
         f'The input receipt handle "{"x" * 1024}" is not a valid receipt handle.',
     ),
     "an address": (send(QueueUrl="/"), "InvalidAddress", 404, "The address / is not valid for this endpoint."),
-    "a delay": (send(DelaySeconds=2000), INVALID, 400, of_parameter(2000, "DelaySeconds", "DelaySeconds must be >= 0 and <= 900.")),
-    "a delay below zero": (send(DelaySeconds=-1), INVALID, 400, of_parameter(-1, "DelaySeconds", "DelaySeconds must be >= 0 and <= 900.")),
+    "a delay": (
+        send(DelaySeconds=2000),
+        INVALID,
+        400,
+        of_parameter(2000, "DelaySeconds", "DelaySeconds must be >= 0 and <= 900."),
+    ),
+    "a delay below zero": (
+        send(DelaySeconds=-1),
+        INVALID,
+        400,
+        of_parameter(-1, "DelaySeconds", "DelaySeconds must be >= 0 and <= 900."),
+    ),
     "a delay in a fifo queue": (send_fifo(DelaySeconds=2), INVALID, 400, of_parameter(2, "DelaySeconds", OTHER_TYPE)),
-    "a deduplication id": (send(MessageDeduplicationId="d"), INVALID, 400, of_parameter("d", "MessageDeduplicationId", OTHER_TYPE)),
-    "no group": (send_fifo(MessageGroupId=None), "MissingParameter", 400, "The request must contain the parameter MessageGroupId."),
-    "no group in a batch": (fifo_batch(MessageDeduplicationId="d"), INVALID, 400, "The request must contain the parameter MessageGroupId."),
+    "a deduplication id": (
+        send(MessageDeduplicationId="d"),
+        INVALID,
+        400,
+        of_parameter("d", "MessageDeduplicationId", OTHER_TYPE),
+    ),
+    "no group": (
+        send_fifo(MessageGroupId=None),
+        "MissingParameter",
+        400,
+        "The request must contain the parameter MessageGroupId.",
+    ),
+    "no group in a batch": (
+        fifo_batch(MessageDeduplicationId="d"),
+        INVALID,
+        400,
+        "The request must contain the parameter MessageGroupId.",
+    ),
     "no deduplication": (send_fifo(MessageDeduplicationId=None), INVALID, 400, NO_DEDUPLICATION),
     "no deduplication in a batch": (fifo_batch(MessageGroupId="g"), INVALID, 400, NO_DEDUPLICATION),
     **{
@@ -370,7 +446,9 @@ TABLE: dict[str, tuple[Cause, str, int, str]] = {
             send_fifo(**{name: "a b"}),
             INVALID,
             400,
-            of_parameter("a b", name, f"{name} can only include alphanumeric and punctuation characters. 1 to 128 in length."),
+            of_parameter(
+                "a b", name, f"{name} can only include alphanumeric and punctuation characters. 1 to 128 in length."
+            ),
         )
         for name in ("MessageGroupId", "MessageDeduplicationId")
     },
@@ -386,7 +464,12 @@ TABLE: dict[str, tuple[Cause, str, int, str]] = {
         400,
         of_parameter(11, "MaxNumberOfMessages", "Must be between 1 and 10, if provided."),
     ),
-    "a wait": (receive(WaitTimeSeconds=50), INVALID, 400, of_parameter(50, "WaitTimeSeconds", "Must be >= 0 and <= 20, if provided.")),
+    "a wait": (
+        receive(WaitTimeSeconds=50),
+        INVALID,
+        400,
+        of_parameter(50, "WaitTimeSeconds", "Must be >= 0 and <= 20, if provided."),
+    ),
     "a lease": (
         receive(VisibilityTimeout=43201),
         INVALID,
@@ -397,7 +480,9 @@ TABLE: dict[str, tuple[Cause, str, int, str]] = {
         too_long_in_all,
         INVALID,
         400,
-        of_parameter(43200, "VisibilityTimeout", "Total VisibilityTimeout for the message is beyond the limit [43200 seconds]"),
+        of_parameter(
+            43200, "VisibilityTimeout", "Total VisibilityTimeout for the message is beyond the limit [43200 seconds]"
+        ),
     ),
     "a text for a number": (
         attribute("Hello", DataType="Number", StringValue="world"),
@@ -426,7 +511,12 @@ TABLE: dict[str, tuple[Cause, str, int, str]] = {
     ),
     "a reserved name": (attribute("AWS.Hello", **text("x")), INVALID, 400, RESERVED),
     "a reserved name in small letters": (attribute("amazon.Hello", **text("x")), INVALID, 400, RESERVED),
-    "a long name": (attribute("a" * 257, **text("x")), INVALID, 400, "Message (user) attribute name must be shorter than 256 bytes."),
+    "a long name": (
+        attribute("a" * 257, **text("x")),
+        INVALID,
+        400,
+        "Message (user) attribute name must be shorter than 256 bytes.",
+    ),
     "a long type": (
         attribute("a", DataType=f"String.{'a' * 250}", StringValue="x"),
         INVALID,
@@ -447,7 +537,12 @@ TABLE: dict[str, tuple[Cause, str, int, str]] = {
     ),
     "a queue name": (lambda at: at.sqs.create_queue(QueueName="a b"), INVALID, 400, NAME),
     "a name like a fifo queue's": (lambda at: at.sqs.create_queue(QueueName="a.fifo"), INVALID, 400, NAME),
-    "a fifo queue's name": (lambda at: at.sqs.create_queue(QueueName="a", Attributes={"FifoQueue": "true"}), INVALID, 400, FIFO_NAME),
+    "a fifo queue's name": (
+        lambda at: at.sqs.create_queue(QueueName="a", Attributes={"FifoQueue": "true"}),
+        INVALID,
+        400,
+        FIFO_NAME,
+    ),
     "no name": (
         lambda at: at.sqs.create_queue(QueueName=""),
         INVALID,
@@ -464,13 +559,21 @@ TABLE: dict[str, tuple[Cause, str, int, str]] = {
         redrive(lambda at: '{"maxReceiveCount":3}'),
         INVALID,
         400,
-        of_parameter('{"maxReceiveCount":3}', "RedrivePolicy", "Redrive policy does not contain mandatory attribute: deadLetterTargetArn."),
+        of_parameter(
+            '{"maxReceiveCount":3}',
+            "RedrivePolicy",
+            "Redrive policy does not contain mandatory attribute: deadLetterTargetArn.",
+        ),
     ),
     "a policy with a bad target": (
         redrive(lambda at: '{"deadLetterTargetArn": "dummy", "maxReceiveCount": 42}'),
         INVALID,
         400,
-        of_parameter('{"deadLetterTargetArn": "dummy", "maxReceiveCount": 42}', "RedrivePolicy", "Invalid value for deadLetterTargetArn."),
+        of_parameter(
+            '{"deadLetterTargetArn": "dummy", "maxReceiveCount": 42}',
+            "RedrivePolicy",
+            "Invalid value for deadLetterTargetArn.",
+        ),
     ),
     "a policy with a bad count": (
         redrive(lambda at: f'{{"deadLetterTargetArn":"{arn("x")}","maxReceiveCount":1001}}'),
@@ -487,7 +590,9 @@ TABLE: dict[str, tuple[Cause, str, int, str]] = {
         INVALID,
         400,
         of_parameter(
-            f'{{"deadLetterTargetArn":"{arn("nowhere")}","maxReceiveCount":3}}', "RedrivePolicy", "Dead letter target does not exist."
+            f'{{"deadLetterTargetArn":"{arn("nowhere")}","maxReceiveCount":3}}',
+            "RedrivePolicy",
+            "Dead letter target does not exist.",
         ),
     ),
     "a policy with a fifo queue": (
@@ -523,7 +628,9 @@ TABLE: dict[str, tuple[Cause, str, int, str]] = {
         to_other_type,
         INVALID,
         400,
-        of_parameter(arn("{name}.fifo"), "DestinationArn", "The destination queue must be same type of queue as the source."),
+        of_parameter(
+            arn("{name}.fifo"), "DestinationArn", "The destination queue must be same type of queue as the source."
+        ),
     ),
     "no task handle": (
         lambda at: at.sqs.cancel_message_move_task(TaskHandle="foobared"),

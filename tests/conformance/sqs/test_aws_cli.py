@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from facade.sqs.actions import ACTIONS
+from facade.dialects.sqs.actions import ACTIONS
 from tests.clients import NotFetched, environment, fetched
 from tests.conformance.conftest import Running
 from tests.conftest import absent
@@ -35,12 +35,29 @@ def aws(up: Up | Running, used: set[str], tmp_path_factory: pytest.TempPathFacto
     except NotFetched as error:
         absent(str(error))
     home = tmp_path_factory.mktemp("home")
-    keys = {"AWS_ACCESS_KEY_ID": "shop", "AWS_SECRET_ACCESS_KEY": "x", "AWS_DEFAULT_REGION": "eu-west-1", "HOME": str(home)}
+    keys = {
+        "AWS_ACCESS_KEY_ID": "shop",
+        "AWS_SECRET_ACCESS_KEY": "x",
+        "AWS_DEFAULT_REGION": "eu-west-1",
+        "HOME": str(home),
+    }
 
     def call(verb: str, *arguments: str) -> Any:
         used.add("".join(word.capitalize() for word in verb.split("-")))
-        command = [sys.executable, str(folder / "bin" / "aws"), "--endpoint-url", up.endpoint, "--output", "json", "sqs", verb, *arguments]
-        done = subprocess.run(command, env={**environment(folder), **keys}, capture_output=True, text=True, timeout=120, check=False)
+        command = [
+            sys.executable,
+            str(folder / "bin" / "aws"),
+            "--endpoint-url",
+            up.endpoint,
+            "--output",
+            "json",
+            "sqs",
+            verb,
+            *arguments,
+        ]
+        done = subprocess.run(
+            command, env={**environment(folder), **keys}, capture_output=True, text=True, timeout=120, check=False
+        )
         assert done.returncode == 0, f"{verb}: {done.stderr}"
         return json.loads(done.stdout) if done.stdout else None
 
@@ -64,7 +81,14 @@ def test_every_verb_of_the_cli_works(aws: Aws, sqs: Any, used: set[str], name: s
     aws("add-permission", *at, "--label", "l", "--aws-account-ids", "123456789012", "--actions", "SendMessage")
     aws("remove-permission", *at, "--label", "l")
 
-    aws("send-message", *at, "--message-body", "a", "--message-attributes", '{"k": {"DataType": "String", "StringValue": "v"}}')
+    aws(
+        "send-message",
+        *at,
+        "--message-body",
+        "a",
+        "--message-attributes",
+        '{"k": {"DataType": "String", "StringValue": "v"}}',
+    )
     (got,) = aws("receive-message", *at, "--message-attribute-names", "All", "--attribute-names", "All")["Messages"]
     assert (got["Body"], got["MessageAttributes"]["k"]["StringValue"]) == ("a", "v")
     assert aws("receive-message", *at) is None

@@ -12,6 +12,7 @@ from typing import Any
 
 from tests.clients import NotFetched
 from tests.conformance.conftest import Running
+from tests.conformance.shares import shared
 from tests.conformance.sqs.conftest import MakeFifo, bodies, receive_all
 from tests.conftest import absent
 from tests.node import node, with_packages
@@ -22,12 +23,18 @@ MESSAGES = 500
 MOST = 3
 
 
-def _ran(endpoint: str, *command: str, **variables: str) -> Any:
+def ran(endpoint: str, *command: str, **variables: str) -> Any:
+    """Returns what a program of the folder prints as JSON."""
     try:
         folder, program = with_packages(PROGRAM), node()
     except NotFetched as error:
         absent(str(error))
-    settings = {"AWS_ENDPOINT_URL": endpoint, "AWS_REGION": "eu-central-1", "AWS_ACCESS_KEY_ID": "shop", "AWS_SECRET_ACCESS_KEY": "x"}
+    settings = {
+        "AWS_ENDPOINT_URL": endpoint,
+        "AWS_REGION": "eu-central-1",
+        "AWS_ACCESS_KEY_ID": "shop",
+        "AWS_SECRET_ACCESS_KEY": "x",
+    }
     done = subprocess.run(
         [str(program), *command], cwd=folder, env={**os.environ, **settings, **variables},
         capture_output=True, text=True, timeout=120, check=False,
@@ -44,7 +51,8 @@ def test_a_program_with_sqs_consumer_works_on_every_message_as_often_as_it_shoul
     policy = json.dumps({"deadLetterTargetArn": arn, "maxReceiveCount": MOST})
     orders = sqs.create_queue(QueueName=name, Attributes={"RedrivePolicy": policy})["QueueUrl"]
 
-    did = _ran(up.endpoint, "consume.mjs", str(MESSAGES), ORDERS_URL=orders, GROUPS_URL=make_fifo("-groups"))
+    with shared(up, "sqs-consumer", elsewhere=MESSAGES // 10):  # sends to the FIFO queue
+        did = ran(up.endpoint, "consume.mjs", str(MESSAGES), ORDERS_URL=orders, GROUPS_URL=make_fifo("-groups"))
 
     assert did["errors"] == []
     poison = set(range(0, MESSAGES, 50))
@@ -63,7 +71,9 @@ def test_its_batches_events_and_stops_are_what_its_users_expect(up: Up | Running
     urls = {part: sqs.create_queue(QueueName=f"{name}-{part}")["QueueUrl"] for part in ("batches", "stopped", "empty")}
     missing = f"{urls['empty']}-not"
 
-    did = _ran(up.endpoint, "stop.mjs", **{f"{part.upper()}_URL": url for part, url in {**urls, "missing": missing}.items()})
+    did = ran(
+        up.endpoint, "stop.mjs", **{f"{part.upper()}_URL": url for part, url in {**urls, "missing": missing}.items()}
+    )
 
     assert did["errors"] == []
     assert did["tries"] == {str(n): 1 + n % 2 for n in range(10)}

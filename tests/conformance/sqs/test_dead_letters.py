@@ -95,7 +95,9 @@ def test_a_queue_may_be_its_own_dead_letter_queue(sqs: Any, name: str) -> None:
 # ListDeadLetterSourceQueues, RedriveAllowPolicy
 
 
-def test_the_sources_of_a_dead_letter_queue_are_listed_in_pages(sqs: Any, name: str, queue: str, dead: str, refused: Refused) -> None:
+def test_the_sources_of_a_dead_letter_queue_are_listed_in_pages(
+    sqs: Any, name: str, queue: str, dead: str, refused: Refused
+) -> None:
     urls = [source(sqs, f"{name}-s{n}", dead) for n in range(3)]
     first = sqs.list_dead_letter_source_queues(QueueUrl=dead, MaxResults=2)
     second = sqs.list_dead_letter_source_queues(QueueUrl=dead, MaxResults=2, NextToken=first["NextToken"])
@@ -128,7 +130,10 @@ def test_a_dead_letter_queue_says_who_may_be_its_source(sqs: Any, name: str, dea
 
 
 def test_a_redrive_allow_policy_makes_another_queue(sqs: Any, name: str, queue: str, refused: Refused) -> None:
-    assert refused(sqs.create_queue, QueueName=name, Attributes={"RedriveAllowPolicy": '{"redrivePermission": "denyAll"}'}) == EXISTS
+    assert (
+        refused(sqs.create_queue, QueueName=name, Attributes={"RedriveAllowPolicy": '{"redrivePermission": "denyAll"}'})
+        == EXISTS
+    )
 
 
 @pytest.mark.parametrize(
@@ -170,8 +175,17 @@ def test_dead_letters_go_back_each_to_its_own_source(sqs: Any, name: str, dead: 
     handle = sqs.start_message_move_task(SourceArn=arn(f"{name}-dead"))["TaskHandle"]
     task = ended(sqs, f"{name}-dead")
 
-    assert handle and "TaskHandle" not in task and "DestinationArn" not in task and "MaxNumberOfMessagesPerSecond" not in task
-    assert (task["Status"], task["SourceArn"], task["ApproximateNumberOfMessagesMoved"]) == ("COMPLETED", arn(f"{name}-dead"), 4)
+    assert (
+        handle
+        and "TaskHandle" not in task
+        and "DestinationArn" not in task
+        and "MaxNumberOfMessagesPerSecond" not in task
+    )
+    assert (task["Status"], task["SourceArn"], task["ApproximateNumberOfMessagesMoved"]) == (
+        "COMPLETED",
+        arn(f"{name}-dead"),
+        4,
+    )
     assert task["ApproximateNumberOfMessagesToMove"] == 4
     assert abs(task["StartedTimestamp"] - began) < 30_000
     for n, url in enumerate(urls):
@@ -183,7 +197,9 @@ def test_dead_letters_go_back_each_to_its_own_source(sqs: Any, name: str, dead: 
     assert counts(sqs, dead) == (0, 0, 0)
 
 
-def test_a_task_at_a_rate_can_be_cancelled_and_another_waits_for_its_end(sqs: Any, name: str, dead: str, refused: Refused) -> None:
+def test_a_task_at_a_rate_can_be_cancelled_and_another_waits_for_its_end(
+    sqs: Any, name: str, dead: str, refused: Refused
+) -> None:
     source(sqs, name, dead)
     target = sqs.create_queue(QueueName=f"{name}-target")["QueueUrl"]
     sqs.send_message_batch(QueueUrl=dead, Entries=[{"Id": str(n), "MessageBody": "x"} for n in range(10)])
@@ -240,13 +256,21 @@ def test_a_bad_task_is_refused(
     assert refused(sqs.start_message_move_task, **{"SourceArn": arn(f"{name}-dead"), **change}) == expected
 
 
-def test_a_queue_that_is_nobodys_dead_letter_queue_is_no_source(sqs: Any, name: str, queue: str, refused: Refused) -> None:
+def test_a_queue_that_is_nobodys_dead_letter_queue_is_no_source(
+    sqs: Any, name: str, queue: str, refused: Refused
+) -> None:
     assert refused(sqs.start_message_move_task, SourceArn=arn(name)) == INVALID
 
 
 @pytest.mark.parametrize(
     ("handle", "expected"),
-    [("%%", INVALID), ("e30=", INVALID), (b64encode(json.dumps({"taskId": "x", "sourceArn": arn("q")}).encode()).decode(), NO_RESOURCE)],
+    [
+        ("%%", INVALID),
+        ("e30=", INVALID),
+        (b64encode(json.dumps({"taskId": "x", "sourceArn": arn("q")}).encode()).decode(), NO_RESOURCE),
+    ],
 )
-def test_a_task_that_is_not_there_can_not_be_cancelled(sqs: Any, refused: Refused, handle: str, expected: tuple[str, str, int]) -> None:
+def test_a_task_that_is_not_there_can_not_be_cancelled(
+    sqs: Any, refused: Refused, handle: str, expected: tuple[str, str, int]
+) -> None:
     assert refused(sqs.cancel_message_move_task, TaskHandle=handle) == expected

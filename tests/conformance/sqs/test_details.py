@@ -45,7 +45,10 @@ def test_the_trace_of_a_request_is_that_of_its_messages(sqs: Any, queue: str) ->
     finally:
         sqs.meta.events.unregister("before-call.sqs", trace)
     sqs.send_message(QueueUrl=queue, MessageBody="none")
-    got = {m["Body"]: m.get("Attributes", {}).get("AWSTraceHeader") for m in receive_all(sqs, queue, 4, AttributeNames=["All"])}
+    got = {
+        m["Body"]: m.get("Attributes", {}).get("AWSTraceHeader")
+        for m in receive_all(sqs, queue, 4, AttributeNames=["All"])
+    }
 
     assert got == {"one": TRACE, "two": TRACE, "own": "Root=own", "none": None}
 
@@ -103,14 +106,20 @@ def test_the_count_of_a_cancelled_task_is_final(sqs: Any, name: str) -> None:
     sqs.create_queue(QueueName=name, Attributes={"RedrivePolicy": policy})
     for _ in range(30):
         sqs.send_message_batch(QueueUrl=dead, Entries=[{"Id": str(n), "MessageBody": "x"} for n in range(10)])
-    asked = {"SourceArn": arn(f"{name}-dead"), "DestinationArn": arn(f"{name}-target"), "MaxNumberOfMessagesPerSecond": 40}
+    asked = {
+        "SourceArn": arn(f"{name}-dead"),
+        "DestinationArn": arn(f"{name}-target"),
+        "MaxNumberOfMessagesPerSecond": 40,
+    }
     told, final = [], []
     for wait_s in (0.6, 1.5, 0.3):
         handle = sqs.start_message_move_task(**asked)["TaskHandle"]
         time.sleep(wait_s)
         told.append(sqs.cancel_message_move_task(TaskHandle=handle)["ApproximateNumberOfMessagesMoved"])
         time.sleep(1.5)
-        final.append(sqs.list_message_move_tasks(SourceArn=arn(f"{name}-dead"))["Results"][0]["ApproximateNumberOfMessagesMoved"])
+        final.append(
+            sqs.list_message_move_tasks(SourceArn=arn(f"{name}-dead"))["Results"][0]["ApproximateNumberOfMessagesMoved"]
+        )
 
     assert told == final
     assert counts(sqs, target)[0] == sum(final) > 0

@@ -14,7 +14,7 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from facade.sqs.wire import errors
+from facade.dialects.sqs.wire import errors
 from tests.conformance.beside import ADMIN_SECRET
 from tests.conformance.conftest import Running
 from tests.conformance.sqs.conftest import client_of
@@ -23,7 +23,8 @@ from tests.services import Up
 from tests.unit.sqs.test_texts import CODES
 
 SIGNATURE = (
-    "The request signature we calculated does not match the signature you provided. Check your AWS Secret Access Key and signing method. "
+    "The request signature we calculated does not match the signature you provided. Check your AWS Secret "
+    "Access Key and signing method. "
     "Consult the service documentation for details."
 )
 
@@ -46,7 +47,15 @@ def told(error: ClientError) -> tuple[str, int, str]:
 @pytest.mark.parametrize("row", TABLE)
 def test_an_error_has_the_code_the_status_and_the_text_of_aws(unchecked: Any, name: str, row: str) -> None:
     cause, code, status, wording = TABLE[row]
-    if "Fifo" in row or "fifo" in row or "dedup" in row or "group" in row or "Message" in row or "scope" in row or "type" in row:
+    if (
+        "Fifo" in row
+        or "fifo" in row
+        or "dedup" in row
+        or "group" in row
+        or "Message" in row
+        or "scope" in row
+        or "type" in row
+    ):
         fifo = unchecked.create_queue(QueueName=f"{name}.fifo", Attributes={"FifoQueue": "true"})["QueueUrl"]
     else:
         fifo = ""
@@ -60,7 +69,11 @@ def test_an_error_has_the_code_the_status_and_the_text_of_aws(unchecked: Any, na
     assert re.fullmatch(expected, found[2]), found[2]
 
 
-ENTRIES = [row for row in TABLE if row.startswith(("a delay", "illegal", "an empty text", "a deduplication")) and "fifo" not in row]
+ENTRIES = [
+    row
+    for row in TABLE
+    if row.startswith(("a delay", "illegal", "an empty text", "a deduplication")) and "fifo" not in row
+]
 
 
 @pytest.mark.parametrize("row", ENTRIES)
@@ -74,14 +87,20 @@ def test_an_entry_of_a_batch_fails_with_the_same_text(unchecked: Any, queue: str
 
     cause(Case(Recording(), "", "", ""))
     entry = {name: value for name, value in sent.items() if name != "QueueUrl"}
-    done = unchecked.send_message_batch(QueueUrl=queue, Entries=[{"Id": "bad", **entry}, {"Id": "good", "MessageBody": "x"}])
+    done = unchecked.send_message_batch(
+        QueueUrl=queue, Entries=[{"Id": "bad", **entry}, {"Id": "good", "MessageBody": "x"}]
+    )
 
-    assert [(one["Id"], one["Code"], one["Message"], one["SenderFault"]) for one in done["Failed"]] == [("bad", code, wording, True)]
+    assert [(one["Id"], one["Code"], one["Message"], one["SenderFault"]) for one in done["Failed"]] == [
+        ("bad", code, wording, True)
+    ]
     assert [one["Id"] for one in done["Successful"]] == ["good"]
 
 
 def test_handles_of_a_batch_fail_with_the_texts_of_single_ones(unchecked: Any, queue: str) -> None:
-    done = unchecked.delete_message_batch(QueueUrl=queue, Entries=[{"Id": "a", "ReceiptHandle": "fake-receipt-handle-1"}])
+    done = unchecked.delete_message_batch(
+        QueueUrl=queue, Entries=[{"Id": "a", "ReceiptHandle": "fake-receipt-handle-1"}]
+    )
 
     assert done["Failed"][0] == {
         "Id": "a",
@@ -115,7 +134,9 @@ def test_a_name_that_is_not_free_yet_says_so(admin: Any, name: str) -> None:
 
 def test_who_has_no_right_is_told_to_what(admin: Any, partner: Any, name: str) -> None:
     url = admin.create_queue(QueueName=name)["QueueUrl"]
-    admin.add_permission(QueueUrl=url, Label="l", AWSAccountIds=["partner"], Actions=["ReceiveMessage"])  # else there is no queue for it
+    admin.add_permission(
+        QueueUrl=url, Label="l", AWSAccountIds=["partner"], Actions=["ReceiveMessage"]
+    )  # else there is no queue for it
     with pytest.raises(ClientError) as caught:
         partner.send_message(QueueUrl=url, MessageBody="x")
 
@@ -129,7 +150,9 @@ def test_who_has_no_right_is_told_to_what(admin: Any, partner: Any, name: str) -
         ("nobody", ADMIN_SECRET, "InvalidClientTokenId", "The security token included in the request is invalid."),
     ],
 )
-def test_a_signature_that_does_not_fit_says_so(strict: Running, key_id: str, secret: str, code: str, about: str) -> None:
+def test_a_signature_that_does_not_fit_says_so(
+    strict: Running, key_id: str, secret: str, code: str, about: str
+) -> None:
     client = client_of(strict.endpoint, key_id, secret)
     with pytest.raises(ClientError) as caught:
         client.list_queues()
@@ -174,7 +197,14 @@ RAW: dict[str, tuple[str, dict[str, str], bytes, str, int, str]] = {
         400,
         "The action ListQueues is not valid for this endpoint.",
     ),
-    "no action": ("/", FORM, b"Version=2012-11-05", "MissingAction", 400, "The request must contain the parameter Action."),
+    "no action": (
+        "/",
+        FORM,
+        b"Version=2012-11-05",
+        "MissingAction",
+        400,
+        "The request must contain the parameter Action.",
+    ),
     "no url": (
         "/",
         {"x-amz-target": "AmazonSQS.PurgeQueue"},
@@ -239,7 +269,9 @@ def test_a_request_of_no_client_is_refused_with_a_text_of_aws(up: Up | Running, 
     path, headers, content, code, status, about = RAW[row]
     response = httpx.post(up.endpoint + path, headers=headers, content=content)
     if headers is FORM:
-        found = tuple((re.search(rf"<{part}>(.*?)</{part}>", response.text) or ["", ""])[1] for part in ("Code", "Message"))
+        found = tuple(
+            (re.search(rf"<{part}>(.*?)</{part}>", response.text) or ["", ""])[1] for part in ("Code", "Message")
+        )
     else:
         found = (response.headers["x-amzn-query-error"].partition(";")[0], response.json()["message"])
 

@@ -13,7 +13,9 @@ from tests.conformance.sqs.test_dead_letters import arn, ended, wait_counts
 
 
 def policy(dead: str, count: int = 1) -> dict[str, str]:
-    return {"RedrivePolicy": json.dumps({"deadLetterTargetArn": arn(dead.rpartition("/")[2]), "maxReceiveCount": count})}
+    return {
+        "RedrivePolicy": json.dumps({"deadLetterTargetArn": arn(dead.rpartition("/")[2]), "maxReceiveCount": count})
+    }
 
 
 def kill(sqs: Any, url: str, most: int) -> list[dict[str, Any]]:
@@ -35,14 +37,19 @@ def settle(sqs: Any, url: str, ready: int) -> None:
 
 
 @pytest.mark.parametrize(("source", "target"), [(".fifo", ""), ("", ".fifo")])
-def test_a_dead_letter_queue_must_be_of_the_same_kind(sqs: Any, name: str, refused: Refused, source: str, target: str) -> None:
+def test_a_dead_letter_queue_must_be_of_the_same_kind(
+    sqs: Any, name: str, refused: Refused, source: str, target: str
+) -> None:
     fifo = {"FifoQueue": "true"}
     dead = sqs.create_queue(QueueName=f"{name}-dead{target}", Attributes=fifo if target else {})["QueueUrl"]
     given = policy(dead)
     made = sqs.create_queue(QueueName=f"{name}{source}", Attributes=fifo if source else {})["QueueUrl"]
 
     assert refused(sqs.set_queue_attributes, QueueUrl=made, Attributes=given) == INVALID
-    assert refused(sqs.create_queue, QueueName=f"{name}-b{source}", Attributes={**given, **(fifo if source else {})}) == INVALID
+    assert (
+        refused(sqs.create_queue, QueueName=f"{name}-b{source}", Attributes={**given, **(fifo if source else {})})
+        == INVALID
+    )
 
 
 def test_a_dead_letter_keeps_group_id_and_count_and_its_group_goes_on(sqs: Any, make_fifo: MakeFifo, name: str) -> None:
@@ -78,7 +85,9 @@ def test_letters_of_a_group_come_in_order(sqs: Any, make_fifo: MakeFifo) -> None
     assert [body for body in got if body[0] == "b"] == ["b0", "b1", "b2"]
 
 
-def test_a_redrive_allow_policy_holds_for_fifo_queues(sqs: Any, make_fifo: MakeFifo, name: str, refused: Refused) -> None:
+def test_a_redrive_allow_policy_holds_for_fifo_queues(
+    sqs: Any, make_fifo: MakeFifo, name: str, refused: Refused
+) -> None:
     allow = {"redrivePermission": "byQueue", "sourceQueueArns": [arn(f"{name}-a.fifo")]}
     dead = make_fifo("-dead", RedriveAllowPolicy=json.dumps(allow))
     url = make_fifo("-a", **policy(dead))
@@ -103,11 +112,15 @@ def test_letters_go_back_each_to_its_own_source_in_order(sqs: Any, make_fifo: Ma
     for n, url in enumerate(urls):
         got = take(sqs, url, WaitTimeSeconds=5)
         assert bodies(got) == [f"{n}.{number}" for number in range(3)]
-        assert {(m["Attributes"]["MessageGroupId"], m["Attributes"]["ApproximateReceiveCount"]) for m in got} == {("a", "1")}
+        assert {(m["Attributes"]["MessageGroupId"], m["Attributes"]["ApproximateReceiveCount"]) for m in got} == {
+            ("a", "1")
+        }
     assert counts(sqs, dead) == (0, 0, 0)
 
 
-def test_a_task_needs_a_destination_of_the_same_kind(sqs: Any, make_fifo: MakeFifo, name: str, queue: str, refused: Refused) -> None:
+def test_a_task_needs_a_destination_of_the_same_kind(
+    sqs: Any, make_fifo: MakeFifo, name: str, queue: str, refused: Refused
+) -> None:
     dead = make_fifo("-dead")
     make_fifo(**policy(dead))
 

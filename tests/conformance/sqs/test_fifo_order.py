@@ -8,7 +8,18 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.conformance.sqs.conftest import HIGH, INVALID, SYSTEM_NAMES, MakeFifo, Refused, bodies, counts, put, receive_all, take
+from tests.conformance.sqs.conftest import (
+    HIGH,
+    INVALID,
+    SYSTEM_NAMES,
+    MakeFifo,
+    Refused,
+    bodies,
+    counts,
+    put,
+    receive_all,
+    take,
+)
 from tests.services import Up
 
 NOT_IN_FLIGHT = ("AWS.SimpleQueueService.MessageNotInflight", "MessageNotInflight", 400)
@@ -71,7 +82,9 @@ def test_visibility_zero_gives_a_group_back_at_once(sqs: Any, either: str) -> No
     assert bodies(take(sqs, either)) == ["1", "2"]
 
 
-def test_what_is_given_back_ahead_of_what_is_in_flight_comes_again_and_nothing_behind_that(sqs: Any, either: str) -> None:
+def test_what_is_given_back_ahead_of_what_is_in_flight_comes_again_and_nothing_behind_that(
+    sqs: Any, either: str
+) -> None:
     put(sqs, either, "a", "1", "2", "3", "4")
     first, second, third = take(sqs, either, 3)
     change(sqs, either, first, 0)
@@ -87,7 +100,9 @@ def test_groups_that_were_sent_in_one_batch_come_in_its_order(sqs: Any, fifo: st
     """Ten times: the groups' names are hashed, so that one time might be chance."""
     for turn in range(10):
         names = [f"{turn}-{number}" for number in range(5)]
-        ids = [{"Id": name, "MessageBody": name, "MessageGroupId": name, "MessageDeduplicationId": name} for name in names]
+        ids = [
+            {"Id": name, "MessageBody": name, "MessageGroupId": name, "MessageDeduplicationId": name} for name in names
+        ]
         sqs.send_message_batch(QueueUrl=fifo, Entries=ids)
         one_by_one = [body for _ in range(2) for body in bodies(take(sqs, fifo, 1))]
         assert one_by_one + bodies(take(sqs, fifo)) == names
@@ -126,20 +141,26 @@ def test_a_repeat_is_answered_as_the_first_and_not_delivered(sqs: Any, either: s
     delete(sqs, either, got)
     (late,) = put(sqs, either, "a", "x")
 
-    assert {(one["MessageId"], one["SequenceNumber"]) for one in (first, again, late)} == {(got["MessageId"], first["SequenceNumber"])}
+    assert {(one["MessageId"], one["SequenceNumber"]) for one in (first, again, late)} == {
+        (got["MessageId"], first["SequenceNumber"])
+    }
     assert take(sqs, either) == [] and counts(sqs, either) == (0, 0, 0)
 
 
 def test_repeats_within_one_batch_are_delivered_once(sqs: Any, either: str) -> None:
     ids = {"MessageGroupId": "a", "MessageDeduplicationId": "d"}
-    found = sqs.send_message_batch(QueueUrl=either, Entries=[{"Id": str(n), "MessageBody": str(n), **ids} for n in range(3)])["Successful"]
+    found = sqs.send_message_batch(
+        QueueUrl=either, Entries=[{"Id": str(n), "MessageBody": str(n), **ids} for n in range(3)]
+    )["Successful"]
 
     assert len(found) == 3 and len({one["MessageId"] for one in found}) == 1
     assert bodies(receive_all(sqs, either, 2)) == ["0"]
 
 
 @pytest.mark.parametrize(("scope", "delivered"), [({}, ["a"]), (HIGH, ["a", "b"])], ids=["queue scope", "group scope"])
-def test_the_scope_says_whether_groups_share_ids(sqs: Any, make_fifo: MakeFifo, scope: dict[str, str], delivered: list[str]) -> None:
+def test_the_scope_says_whether_groups_share_ids(
+    sqs: Any, make_fifo: MakeFifo, scope: dict[str, str], delivered: list[str]
+) -> None:
     url = make_fifo(**scope)
     for group in "ab":
         sqs.send_message(QueueUrl=url, MessageBody=group, MessageGroupId=group, MessageDeduplicationId="same")
@@ -221,11 +242,15 @@ def test_a_batch_of_deletes_tells_of_each(sqs: Any, either: str) -> None:
     change(sqs, either, late, 0)
     change(sqs, either, old, 0)
     assert len(take(sqs, either, 1)) == 1  # of one of the two groups: the message of the other is ready
-    entries = [{"Id": key, "ReceiptHandle": m["ReceiptHandle"]} for key, m in (("late", late), ("old", old), ("good", good))]
+    entries = [
+        {"Id": key, "ReceiptHandle": m["ReceiptHandle"]} for key, m in (("late", late), ("old", old), ("good", good))
+    ]
     found = sqs.delete_message_batch(QueueUrl=either, Entries=entries)
 
     assert [one["Id"] for one in found["Successful"]] == ["good"]
-    assert {one["Id"]: (one["Code"], one["SenderFault"]) for one in found["Failed"]} == dict.fromkeys(("late", "old"), (INVALID[0], True))
+    assert {one["Id"]: (one["Code"], one["SenderFault"]) for one in found["Failed"]} == dict.fromkeys(
+        ("late", "old"), (INVALID[0], True)
+    )
 
 
 # ReceiveRequestAttemptId
@@ -244,7 +269,9 @@ def test_a_repeated_attempt_gets_the_same_messages_and_handles(sqs: Any, either:
     assert bodies(take(sqs, either, ReceiveRequestAttemptId="try")) == ["3"]
 
 
-def test_a_repeated_attempt_after_a_change_of_visibility_is_a_receive_like_any_other(sqs: Any, fifo: str, refused: Refused) -> None:
+def test_a_repeated_attempt_after_a_change_of_visibility_is_a_receive_like_any_other(
+    sqs: Any, fifo: str, refused: Refused
+) -> None:
     put(sqs, fifo, "a", "1")
     (first,) = take(sqs, fifo, ReceiveRequestAttemptId="try")
     change(sqs, fifo, first, 0)
@@ -267,7 +294,10 @@ def test_the_native_api_agrees_on_ids_groups_and_counts(sqs: Any, up: Up, name: 
     got = httpx.post(f"{base}/receive", json={"max": 10}).json()["messages"]
 
     assert httpx.get(base).json()["fifo"] is True
-    assert [(m["id"], m["group"], m["receive_count"]) for m in got] == [(sent["MessageId"], "a", 2), (native["id"], "a", 1)]
+    assert [(m["id"], m["group"], m["receive_count"]) for m in got] == [
+        (sent["MessageId"], "a", 2),
+        (native["id"], "a", 1),
+    ]
     assert [m["sequence_number"] for m in got] == [sent["SequenceNumber"], native["sequence_number"]]
     httpx.post(f"{base}/ack", json={"handles": [got[0]["handle"]]})
     delete(sqs, either, {"ReceiptHandle": got[1]["handle"]})
@@ -286,7 +316,9 @@ def test_a_tag_of_a_fifo_queue_has_an_order_of_its_own(sqs: Any, name: str, fifo
 
 @pytest.mark.parametrize("parameter", SYSTEM_NAMES)
 @pytest.mark.parametrize("asked", ["MessageGroupId", "MessageDeduplicationId", "SequenceNumber"])
-def test_each_system_attribute_of_fifo_is_shown_alone_when_asked_for(sqs: Any, fifo: str, parameter: str, asked: str) -> None:
+def test_each_system_attribute_of_fifo_is_shown_alone_when_asked_for(
+    sqs: Any, fifo: str, parameter: str, asked: str
+) -> None:
     put(sqs, fifo, "a", "1")
     (got,) = sqs.receive_message(QueueUrl=fifo, **{parameter: [asked]})["Messages"]
 

@@ -6,7 +6,18 @@ from typing import Any
 
 import pytest
 
-from tests.conformance.sqs.conftest import EXISTS, HIGH, INVALID, MakeFifo, Refused, counts, put, receive_all, take, text
+from tests.conformance.sqs.conftest import (
+    EXISTS,
+    HIGH,
+    INVALID,
+    MakeFifo,
+    Refused,
+    counts,
+    put,
+    receive_all,
+    take,
+    text,
+)
 
 BAD_NAME = ("InvalidAttributeName", "InvalidAttributeName", 400)
 BAD_VALUE = ("InvalidAttributeValue", "InvalidAttributeValue", 400)
@@ -23,7 +34,12 @@ def attributes(sqs: Any, url: str) -> dict[str, str]:
 
 
 def test_a_fifo_queue_shows_its_attributes_and_their_defaults(sqs: Any, fifo: str, queue: str) -> None:
-    expected = {"FifoQueue": "true", "ContentBasedDeduplication": "false", "DeduplicationScope": "queue", "FifoThroughputLimit": "perQueue"}
+    expected = {
+        "FifoQueue": "true",
+        "ContentBasedDeduplication": "false",
+        "DeduplicationScope": "queue",
+        "FifoThroughputLimit": "perQueue",
+    }
 
     assert attributes(sqs, fifo) == expected
     assert expected.items() <= sqs.get_queue_attributes(QueueUrl=fifo, AttributeNames=["All"])["Attributes"].items()
@@ -114,7 +130,10 @@ def test_high_throughput_is_set_and_taken_back(sqs: Any, fifo: str, refused: Ref
 def test_the_scope_can_be_changed_only_while_the_queue_is_empty(sqs: Any, fifo: str, refused: Refused) -> None:
     put(sqs, fifo, "a", "1")
 
-    assert refused(sqs.set_queue_attributes, QueueUrl=fifo, Attributes={"DeduplicationScope": "messageGroup"}) == UNSUPPORTED
+    assert (
+        refused(sqs.set_queue_attributes, QueueUrl=fifo, Attributes={"DeduplicationScope": "messageGroup"})
+        == UNSUPPORTED
+    )
     sqs.set_queue_attributes(QueueUrl=fifo, Attributes={"ContentBasedDeduplication": "true"})
     assert attributes(sqs, fifo)["ContentBasedDeduplication"] == "true"
 
@@ -144,19 +163,26 @@ def test_a_send_needs_a_deduplication_id_or_a_queue_that_makes_one(sqs: Any, fif
     sqs.send_message(QueueUrl=fifo, MessageBody="x", MessageGroupId="g")
 
     (got,) = take(sqs, fifo)
-    assert got["Attributes"]["MessageDeduplicationId"] == "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881"
+    assert (
+        got["Attributes"]["MessageDeduplicationId"]
+        == "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881"
+    )
 
 
 @pytest.mark.parametrize("parameter", ["MessageGroupId", "MessageDeduplicationId"])
 @pytest.mark.parametrize("bad", ["a b", "ä", "x" * 129, "a\n"])
-def test_an_id_has_up_to_128_letters_digits_and_marks(sqs: Any, fifo: str, refused: Refused, parameter: str, bad: str) -> None:
+def test_an_id_has_up_to_128_letters_digits_and_marks(
+    sqs: Any, fifo: str, refused: Refused, parameter: str, bad: str
+) -> None:
     good = {"MessageGroupId": "!g~", "MessageDeduplicationId": "x" * 128}
 
     assert refused(sqs.send_message, QueueUrl=fifo, MessageBody="x", **{**good, parameter: bad}) == INVALID
     sqs.send_message(QueueUrl=fifo, MessageBody="x", **good)
 
 
-def test_a_message_has_no_delay_of_its_own_but_that_of_its_queue(sqs: Any, make_fifo: MakeFifo, refused: Refused) -> None:
+def test_a_message_has_no_delay_of_its_own_but_that_of_its_queue(
+    sqs: Any, make_fifo: MakeFifo, refused: Refused
+) -> None:
     url = make_fifo(DelaySeconds="1", ContentBasedDeduplication="true")
 
     assert refused(sqs.send_message, QueueUrl=url, MessageBody="x", MessageGroupId="g", DelaySeconds=5) == INVALID
@@ -169,7 +195,13 @@ def test_a_message_has_no_delay_of_its_own_but_that_of_its_queue(sqs: Any, make_
 
 
 def entry(number: int, group: str, **more: Any) -> dict[str, Any]:
-    return {"Id": f"e{number}", "MessageBody": f"b{number}", "MessageGroupId": group, "MessageDeduplicationId": f"d{number}", **more}
+    return {
+        "Id": f"e{number}",
+        "MessageBody": f"b{number}",
+        "MessageGroupId": group,
+        "MessageDeduplicationId": f"d{number}",
+        **more,
+    }
 
 
 def test_a_batch_of_many_groups_keeps_the_order_of_each(sqs: Any, either: str) -> None:
@@ -186,7 +218,12 @@ def test_a_batch_of_many_groups_keeps_the_order_of_each(sqs: Any, either: str) -
 
 def test_bad_entries_of_a_fifo_batch_fail_alone(sqs: Any, make_fifo: MakeFifo) -> None:
     url = make_fifo(MaximumMessageSize="1024", **HIGH)
-    bad = [entry(1, "a b"), entry(2, "b", DelaySeconds=1), entry(3, "c", MessageBody="\x00"), entry(4, "d", MessageBody="x" * 1025)]
+    bad = [
+        entry(1, "a b"),
+        entry(2, "b", DelaySeconds=1),
+        entry(3, "c", MessageBody="\x00"),
+        entry(4, "d", MessageBody="x" * 1025),
+    ]
     bad += [entry(5, "e", MessageAttributes={"AWS.x": text("v")})]
     found = sqs.send_message_batch(QueueUrl=url, Entries=[entry(0, "a"), *bad, entry(6, "a"), entry(7, "b")])
 
@@ -197,7 +234,9 @@ def test_bad_entries_of_a_fifo_batch_fail_alone(sqs: Any, make_fifo: MakeFifo) -
 
 
 @pytest.mark.parametrize("lacking", ["MessageGroupId", "MessageDeduplicationId"])
-def test_a_batch_with_an_entry_that_lacks_an_id_is_refused_as_a_whole(sqs: Any, either: str, refused: Refused, lacking: str) -> None:
+def test_a_batch_with_an_entry_that_lacks_an_id_is_refused_as_a_whole(
+    sqs: Any, either: str, refused: Refused, lacking: str
+) -> None:
     last = entry(1, "b")
     del last[lacking]
 

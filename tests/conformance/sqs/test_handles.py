@@ -41,7 +41,10 @@ def test_an_old_handle_deletes_nothing_and_is_no_error(sqs: Any, queue: str) -> 
 
 def test_a_handle_that_was_never_issued_is_refused(sqs: Any, queue: str, refused: Refused) -> None:
     assert refused(sqs.delete_message, QueueUrl=queue, ReceiptHandle="nonsense") == BAD_HANDLE
-    assert refused(sqs.change_message_visibility, QueueUrl=queue, ReceiptHandle="nonsense", VisibilityTimeout=1) == BAD_HANDLE
+    assert (
+        refused(sqs.change_message_visibility, QueueUrl=queue, ReceiptHandle="nonsense", VisibilityTimeout=1)
+        == BAD_HANDLE
+    )
     with pytest.raises(sqs.exceptions.ReceiptHandleIsInvalid):
         sqs.delete_message(QueueUrl=queue, ReceiptHandle="nonsense")
 
@@ -57,12 +60,16 @@ def test_a_batch_deletes_what_it_can_and_tells_of_the_rest(sqs: Any, queue: str,
     found = sqs.delete_message_batch(QueueUrl=queue, Entries=entries)
 
     assert [one["Id"] for one in found["Successful"]] == ["h0", "h1", "h2"]
-    assert [(one["Id"], one["Code"], one["SenderFault"]) for one in found["Failed"]] == [("h3", "ReceiptHandleIsInvalid", True)]
+    assert [(one["Id"], one["Code"], one["SenderFault"]) for one in found["Failed"]] == [
+        ("h3", "ReceiptHandleIsInvalid", True)
+    ]
     assert counts(sqs, queue) == (0, 0, 0)
 
 
 def test_a_batch_may_name_a_handle_twice(sqs: Any, queue: str, handles: list[str]) -> None:
-    found = sqs.delete_message_batch(QueueUrl=queue, Entries=[{"Id": str(n), "ReceiptHandle": handles[0]} for n in range(2)])
+    found = sqs.delete_message_batch(
+        QueueUrl=queue, Entries=[{"Id": str(n), "ReceiptHandle": handles[0]} for n in range(2)]
+    )
 
     assert [one["Id"] for one in found["Successful"]] == ["0", "1"]
     assert counts(sqs, queue) == (0, 2, 0)
@@ -70,7 +77,9 @@ def test_a_batch_may_name_a_handle_twice(sqs: Any, queue: str, handles: list[str
 
 @pytest.mark.parametrize("action", ["delete_message_batch", "change_message_visibility_batch"])
 @pytest.mark.parametrize(("count", "shape"), [(0, "EmptyBatchRequest"), (11, "TooManyEntriesInBatchRequest")])
-def test_a_batch_of_handles_has_one_to_ten(sqs: Any, queue: str, refused: Refused, action: str, count: int, shape: str) -> None:
+def test_a_batch_of_handles_has_one_to_ten(
+    sqs: Any, queue: str, refused: Refused, action: str, count: int, shape: str
+) -> None:
     entries = [{"Id": str(n), "ReceiptHandle": "x", "VisibilityTimeout": 1} for n in range(count)]
     entries = entries if "change" in action else [{"Id": e["Id"], "ReceiptHandle": "x"} for e in entries]
 
@@ -87,20 +96,28 @@ def test_visibility_zero_makes_a_message_receivable_at_once(sqs: Any, queue: str
     assert len(receive_all(sqs, queue, 1)) == 1
 
 
-def test_the_visibility_of_a_deleted_message_can_not_be_changed(sqs: Any, queue: str, handles: list[str], refused: Refused) -> None:
+def test_the_visibility_of_a_deleted_message_can_not_be_changed(
+    sqs: Any, queue: str, handles: list[str], refused: Refused
+) -> None:
     sqs.delete_message(QueueUrl=queue, ReceiptHandle=handles[0])
 
-    assert refused(sqs.change_message_visibility, QueueUrl=queue, ReceiptHandle=handles[0], VisibilityTimeout=5) == INVALID
+    assert (
+        refused(sqs.change_message_visibility, QueueUrl=queue, ReceiptHandle=handles[0], VisibilityTimeout=5) == INVALID
+    )
 
 
-def test_the_handle_of_an_earlier_receive_changes_nothing_and_is_no_error(sqs: Any, queue: str, refused: Refused) -> None:
+def test_the_handle_of_an_earlier_receive_changes_nothing_and_is_no_error(
+    sqs: Any, queue: str, refused: Refused
+) -> None:
     sqs.send_message(QueueUrl=queue, MessageBody="x")
     (old,) = sqs.receive_message(QueueUrl=queue, VisibilityTimeout=0)["Messages"]
     (new,) = sqs.receive_message(QueueUrl=queue, WaitTimeSeconds=1)["Messages"]
 
     sqs.change_message_visibility(QueueUrl=queue, ReceiptHandle=old["ReceiptHandle"], VisibilityTimeout=0)
     entries = [{"Id": "a", "ReceiptHandle": old["ReceiptHandle"], "VisibilityTimeout": 0}]
-    assert [one["Id"] for one in sqs.change_message_visibility_batch(QueueUrl=queue, Entries=entries)["Successful"]] == ["a"]
+    assert [
+        one["Id"] for one in sqs.change_message_visibility_batch(QueueUrl=queue, Entries=entries)["Successful"]
+    ] == ["a"]
     assert counts(sqs, queue) == (0, 1, 0)
     sqs.delete_message(QueueUrl=queue, ReceiptHandle=new["ReceiptHandle"])
     asked = {"QueueUrl": queue, "ReceiptHandle": old["ReceiptHandle"], "VisibilityTimeout": 5}
@@ -108,8 +125,13 @@ def test_the_handle_of_an_earlier_receive_changes_nothing_and_is_no_error(sqs: A
 
 
 @pytest.mark.parametrize("seconds", [-1, 43_201])
-def test_a_visibility_out_of_range_is_refused(sqs: Any, queue: str, handles: list[str], refused: Refused, seconds: int) -> None:
-    assert refused(sqs.change_message_visibility, QueueUrl=queue, ReceiptHandle=handles[0], VisibilityTimeout=seconds) == INVALID
+def test_a_visibility_out_of_range_is_refused(
+    sqs: Any, queue: str, handles: list[str], refused: Refused, seconds: int
+) -> None:
+    assert (
+        refused(sqs.change_message_visibility, QueueUrl=queue, ReceiptHandle=handles[0], VisibilityTimeout=seconds)
+        == INVALID
+    )
 
 
 def test_a_batch_of_changes_tells_of_each(sqs: Any, queue: str, handles: list[str]) -> None:

@@ -96,7 +96,9 @@ def test_a_delay_of_the_message_goes_before_that_of_the_queue(sqs: Any, name: st
 
 def test_what_belongs_to_fifo_is_refused(sqs: Any, queue: str, refused: Refused) -> None:
     assert refused(sqs.send_message, QueueUrl=queue, MessageBody="x", MessageDeduplicationId="d") == INVALID
-    (bad,) = sqs.send_message_batch(QueueUrl=queue, Entries=[{"Id": "a", "MessageBody": "x", "MessageDeduplicationId": "d"}])["Failed"]
+    (bad,) = sqs.send_message_batch(
+        QueueUrl=queue, Entries=[{"Id": "a", "MessageBody": "x", "MessageDeduplicationId": "d"}]
+    )["Failed"]
     assert (bad["Code"], bad["SenderFault"]) == (INVALID[0], True)
     assert counts(sqs, queue) == (0, 0, 0)
 
@@ -144,7 +146,10 @@ def test_a_trace_header_travels_as_a_system_attribute(sqs: Any, queue: str, refu
     assert "MD5OfMessageSystemAttributes" in sent and "MD5OfMessageAttributes" not in sent
     assert got["Attributes"] == {"AWSTraceHeader": trace["AWSTraceHeader"]["StringValue"]}
     assert "MessageAttributes" not in got
-    assert refused(sqs.send_message, QueueUrl=queue, MessageBody="x", MessageSystemAttributes={"Other": text("x")}) == INVALID
+    assert (
+        refused(sqs.send_message, QueueUrl=queue, MessageBody="x", MessageSystemAttributes={"Other": text("x")})
+        == INVALID
+    )
 
 
 # SendMessageBatch
@@ -193,6 +198,12 @@ def test_bad_entries_fail_alone(sqs: Any, name: str) -> None:
         ([{"Id": "a", "MessageBody": "x" * 600_000}, {"Id": "b", "MessageBody": "x" * 600_000}], "BatchRequestTooLong"),
     ],
 )
-def test_a_bad_batch_is_refused_as_a_whole(sqs: Any, queue: str, refused: Refused, entries: list[Any], shape: str) -> None:
-    assert refused(sqs.send_message_batch, QueueUrl=queue, Entries=entries) == (f"AWS.SimpleQueueService.{shape}", shape, 400)
+def test_a_bad_batch_is_refused_as_a_whole(
+    sqs: Any, queue: str, refused: Refused, entries: list[Any], shape: str
+) -> None:
+    assert refused(sqs.send_message_batch, QueueUrl=queue, Entries=entries) == (
+        f"AWS.SimpleQueueService.{shape}",
+        shape,
+        400,
+    )
     assert counts(sqs, queue) == (0, 0, 0)

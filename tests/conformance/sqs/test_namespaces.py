@@ -54,7 +54,9 @@ def arn(account: int, name: str, region: str = EUROPE) -> str:
     return f"arn:aws:sqs:{region}:{ACCOUNTS[account]}:{name}"
 
 
-def test_a_name_in_another_account_or_region_is_another_queue(at: ClientAt, spaces: Running, name: str, refused: Refused) -> None:
+def test_a_name_in_another_account_or_region_is_another_queue(
+    at: ClientAt, spaces: Running, name: str, refused: Refused
+) -> None:
     places = [(0, EUROPE), (0, AMERICA), (1, EUROPE)]
     urls = [at(*place).create_queue(QueueName=name)["QueueUrl"] for place in places]
     for place, url in zip(places, urls, strict=True):
@@ -120,7 +122,10 @@ def test_dead_letters_go_to_the_queue_of_the_arn_and_back(at: ClientAt, name: st
     assert json.loads(found["RedrivePolicy"])["deadLetterTargetArn"] == arn(0, f"{name}-dead")
     assert letter["Attributes"]["DeadLetterQueueSourceArn"] == arn(0, name)
     assert at(0).list_dead_letter_source_queues(QueueUrl=dead)["queueUrls"] == [url]
-    assert refused(at(0).set_queue_attributes, QueueUrl=url, Attributes=_policy(arn(0, f"{name}-dead", AMERICA))) == INVALID
+    assert (
+        refused(at(0).set_queue_attributes, QueueUrl=url, Attributes=_policy(arn(0, f"{name}-dead", AMERICA)))
+        == INVALID
+    )
     at(0).start_message_move_task(SourceArn=arn(0, f"{name}-dead"))
     (again,) = receive_all(at(0), url, 1)
     assert again["Body"] == "x"
@@ -136,7 +141,10 @@ def test_another_account_needs_a_permission_and_names_the_owner(at: ClientAt, na
     at(1).send_message(QueueUrl=url, MessageBody="from the other")
     policy = json.loads(at(0).get_queue_attributes(QueueUrl=url, AttributeNames=["Policy"])["Attributes"]["Policy"])
 
-    assert (denied[0], denied[2]) == ("AWS.SimpleQueueService.NonExistentQueue", 400)  # who has no right at all is not told of it
+    assert (denied[0], denied[2]) == (
+        "AWS.SimpleQueueService.NonExistentQueue",
+        400,
+    )  # who has no right at all is not told of it
     assert policy["Statement"][0]["Resource"] == arn(0, name)
     assert bodies(receive_all(at(0), url, 1)) == ["from the other"]
     assert at(1).get_queue_url(QueueName=name, QueueOwnerAWSAccountId=ACCOUNTS[0])["QueueUrl"] == url
@@ -165,12 +173,23 @@ def test_an_account_in_the_path_is_the_account_of_who_has_none(spaces: Running, 
 @pytest.mark.parametrize(
     ("headers", "base"),
     [
-        ({"X-Forwarded-Proto": "https", "X-Forwarded-Host": "queues.example", "X-Forwarded-Port": "443"}, "https://queues.example"),
-        ({"X-Forwarded-Proto": "https", "X-Forwarded-Host": "queues.example", "X-Forwarded-Port": "8443"}, "https://queues.example:8443"),
-        ({"X-Forwarded-Proto": "https, http", "X-Forwarded-Host": "queues.example:8443, inner"}, "https://queues.example:8443"),
+        (
+            {"X-Forwarded-Proto": "https", "X-Forwarded-Host": "queues.example", "X-Forwarded-Port": "443"},
+            "https://queues.example",
+        ),
+        (
+            {"X-Forwarded-Proto": "https", "X-Forwarded-Host": "queues.example", "X-Forwarded-Port": "8443"},
+            "https://queues.example:8443",
+        ),
+        (
+            {"X-Forwarded-Proto": "https, http", "X-Forwarded-Host": "queues.example:8443, inner"},
+            "https://queues.example:8443",
+        ),
     ],
 )
-def test_urls_behind_a_trusted_proxy_are_the_proxys(at: ClientAt, spaces: Running, name: str, headers: dict[str, str], base: str) -> None:
+def test_urls_behind_a_trusted_proxy_are_the_proxys(
+    at: ClientAt, spaces: Running, name: str, headers: dict[str, str], base: str
+) -> None:
     """As a proxy that ends TLS: the client signs for the proxy's address, what arrives here has
     another.
     """

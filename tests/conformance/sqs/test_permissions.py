@@ -22,13 +22,17 @@ def policy_of(sqs: Any, queue: str) -> Any:
 
 
 def statement(effect: str, principal: Any, action: Any, **more: Any) -> str:
-    return json.dumps({"Version": "2012-10-17", "Statement": [{"Effect": effect, "Principal": principal, "Action": action, **more}]})
+    return json.dumps(
+        {"Version": "2012-10-17", "Statement": [{"Effect": effect, "Principal": principal, "Action": action, **more}]}
+    )
 
 
 def test_a_permission_is_a_statement_of_the_policy(sqs: Any, name: str, queue: str) -> None:
     arn = f"arn:aws:sqs:us-east-1:000000000000:{name}"
     sqs.add_permission(QueueUrl=queue, Label="one", AWSAccountIds=["111111111111"], Actions=["SendMessage"])
-    sqs.add_permission(QueueUrl=queue, Label="two", AWSAccountIds=["222222222222", "333333333333"], Actions=["*", "GetQueueUrl"])
+    sqs.add_permission(
+        QueueUrl=queue, Label="two", AWSAccountIds=["222222222222", "333333333333"], Actions=["*", "GetQueueUrl"]
+    )
     found = policy_of(sqs, queue)
 
     assert (found["Version"], found["Id"]) == ("2008-10-17", f"{arn}/SQSDefaultPolicy")
@@ -39,7 +43,10 @@ def test_a_permission_is_a_statement_of_the_policy(sqs: Any, name: str, queue: s
         "Action": "SQS:SendMessage",
         "Resource": arn,
     }
-    assert found["Statement"][1]["Principal"]["AWS"] == ["arn:aws:iam::222222222222:root", "arn:aws:iam::333333333333:root"]
+    assert found["Statement"][1]["Principal"]["AWS"] == [
+        "arn:aws:iam::222222222222:root",
+        "arn:aws:iam::333333333333:root",
+    ]
     assert found["Statement"][1]["Action"] == ["SQS:*", "SQS:GetQueueUrl"]
 
 
@@ -77,7 +84,13 @@ def test_a_bad_permission_is_refused(
 
 
 def test_a_policy_is_shown_as_it_was_set_until_it_is_removed(sqs: Any, queue: str) -> None:
-    text = statement("Allow", "*", "sqs:SendMessage", Resource="*", Condition={"ArnEquals": {"aws:SourceArn": "arn:aws:sns:x:1:topic"}})
+    text = statement(
+        "Allow",
+        "*",
+        "sqs:SendMessage",
+        Resource="*",
+        Condition={"ArnEquals": {"aws:SourceArn": "arn:aws:sns:x:1:topic"}},
+    )
     sqs.set_queue_attributes(QueueUrl=queue, Attributes={"Policy": text})
     assert sqs.get_queue_attributes(QueueUrl=queue, AttributeNames=["All"])["Attributes"]["Policy"] == text
 
@@ -101,7 +114,9 @@ def test_a_policy_is_shown_as_it_was_set_until_it_is_removed(sqs: Any, queue: st
         (statement("Allow", {"AWS": [str(n) for n in range(51)]}, "*"), OVER),
     ],
 )
-def test_a_bad_policy_is_refused(sqs: Any, name: str, queue: str, refused: Refused, policy: str, expected: tuple[str, str, int]) -> None:
+def test_a_bad_policy_is_refused(
+    sqs: Any, name: str, queue: str, refused: Refused, policy: str, expected: tuple[str, str, int]
+) -> None:
     assert refused(sqs.set_queue_attributes, QueueUrl=queue, Attributes={"Policy": policy}) == expected
     assert refused(sqs.create_queue, QueueName=f"{name}-b", Attributes={"Policy": policy}) == expected
     assert policy_of(sqs, queue) is None
@@ -122,7 +137,9 @@ def test_who_has_no_right_is_told_that_there_is_no_queue(partner: Any, name: str
         assert refused(partner.send_message, QueueUrl=url, MessageBody="x") == ABSENT
         assert refused(partner.get_queue_url, QueueName=queue) == ABSENT
         assert refused(partner.delete_queue, QueueUrl=url) == ABSENT
-        assert refused(partner.add_permission, QueueUrl=url, Label="a", AWSAccountIds=["partner"], Actions=["*"]) == ABSENT
+        assert (
+            refused(partner.add_permission, QueueUrl=url, Label="a", AWSAccountIds=["partner"], Actions=["*"]) == ABSENT
+        )
         assert refused(partner.receive_message, QueueUrl=url) == ABSENT
 
 
@@ -131,7 +148,9 @@ def test_who_has_another_right_is_denied(shop: Any, partner: Any, name: str, sho
     assert refused(partner.send_message, QueueUrl=shops, MessageBody="x") == DENIED
     assert refused(partner.get_queue_url, QueueName=name) == DENIED
     assert refused(partner.delete_queue, QueueUrl=shops) == DENIED
-    assert refused(partner.add_permission, QueueUrl=shops, Label="a", AWSAccountIds=["partner"], Actions=["*"]) == DENIED
+    assert (
+        refused(partner.add_permission, QueueUrl=shops, Label="a", AWSAccountIds=["partner"], Actions=["*"]) == DENIED
+    )
 
 
 def test_a_permission_lets_its_account_do_what_it_names(shop: Any, partner: Any, shops: str, refused: Refused) -> None:
@@ -146,7 +165,8 @@ def test_a_permission_lets_its_account_do_what_it_names(shop: Any, partner: Any,
 
 
 @pytest.mark.parametrize(
-    "principal", ["*", {"AWS": "*"}, {"AWS": "arn:aws:iam::partner:root"}, {"AWS": ["x", "arn:aws:iam::1:user/a/partner"]}]
+    "principal",
+    ["*", {"AWS": "*"}, {"AWS": "arn:aws:iam::partner:root"}, {"AWS": ["x", "arn:aws:iam::1:user/a/partner"]}],
 )
 def test_a_policy_names_principals_in_several_ways(shop: Any, partner: Any, shops: str, principal: Any) -> None:
     shop.set_queue_attributes(QueueUrl=shops, Attributes={"Policy": statement("Allow", principal, "sqs:Send*")})
@@ -162,7 +182,11 @@ def test_who_is_not_named_is_not_let_in(shop: Any, partner: Any, shops: str, ref
 
 
 def test_a_denial_wins_and_a_condition_opens_nothing(shop: Any, partner: Any, shops: str, refused: Refused) -> None:
-    both = {"Statement": [json.loads(statement(effect, "*", "SQS:SendMessage"))["Statement"][0] for effect in ("Allow", "Deny")]}
+    both = {
+        "Statement": [
+            json.loads(statement(effect, "*", "SQS:SendMessage"))["Statement"][0] for effect in ("Allow", "Deny")
+        ]
+    }
     condition = statement("Allow", "*", "sqs:SendMessage", Condition={"Bool": {"aws:SecureTransport": "true"}})
     for policy in (json.dumps(both), condition):
         shop.set_queue_attributes(QueueUrl=shops, Attributes={"Policy": policy})

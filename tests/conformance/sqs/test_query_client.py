@@ -28,7 +28,11 @@ def test_the_suite_passes_with_the_query_protocol(up: Up, strict: Running, space
     # The other clients are the same whatever boto3 is here.
     programs = ("aws_cli", "celery", "consumer", "dramatiq", "kombu", "query_client", "watermill")
     others = [f"--ignore={HERE / name}" for name in ("clients", *(f"test_{program}.py" for program in programs))]
-    endpoints = {"SQS_ENDPOINT": up.endpoint, "SQS_STRICT_ENDPOINT": strict.endpoint, "SQS_SPACES_ENDPOINT": spaces.endpoint}
+    endpoints = {
+        "SQS_ENDPOINT": up.endpoint,
+        "SQS_STRICT_ENDPOINT": strict.endpoint,
+        "SQS_SPACES_ENDPOINT": spaces.endpoint,
+    }
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(HERE), *others],
         env={**environment(folder), **endpoints, "SQS_PROTOCOL": "query"},

@@ -24,9 +24,15 @@ def post(up: Up | Running) -> Post:
     """Posts a form; the status, and the code of an error."""
 
     def call(action: str, path: str = "/", **fields: str) -> tuple[int, str]:
-        form = {"Action": action, "Version": "2012-11-05", **{name.replace("_", "."): value for name, value in fields.items()}}
+        form = {
+            "Action": action,
+            "Version": "2012-11-05",
+            **{name.replace("_", "."): value for name, value in fields.items()},
+        }
         answer = httpx.post(up.endpoint + path, data=form, timeout=60)
-        return answer.status_code, next((node.text or "" for node in ET.fromstring(answer.text).iter() if node.tag.endswith("}Code")), "")
+        return answer.status_code, next(
+            (node.text or "" for node in ET.fromstring(answer.text).iter() if node.tag.endswith("}Code")), ""
+        )
 
     return call
 
@@ -55,16 +61,24 @@ def test_attributes_of_queues_by_each_spelling(sqs: Any, name: str, queue: str, 
     made = {"Attributes_1_Name": "VisibilityTimeout", "Attributes_1_Value": "7"}
     assert post("CreateQueue", QueueName=f"{name}-2", Tags_1_Key="a", Tags_1_Value="b", **made) == DONE
     other = sqs.get_queue_url(QueueName=f"{name}-2")["QueueUrl"]
-    assert sqs.get_queue_attributes(QueueUrl=other, AttributeNames=["VisibilityTimeout"])["Attributes"] == {"VisibilityTimeout": "7"}
+    assert sqs.get_queue_attributes(QueueUrl=other, AttributeNames=["VisibilityTimeout"])["Attributes"] == {
+        "VisibilityTimeout": "7"
+    }
     assert sqs.list_queue_tags(QueueUrl=other)["Tags"] == {"a": "b"}
 
 
-@pytest.mark.parametrize("start", ["MessageAttribute.1", "MessageAttributes.1", "MessageAttribute", "MessageAttributes"])
+@pytest.mark.parametrize(
+    "start", ["MessageAttribute.1", "MessageAttributes.1", "MessageAttribute", "MessageAttributes"]
+)
 def test_attributes_of_messages_by_each_spelling(sqs: Any, queue: str, post: Post, start: str) -> None:
     given = {f"{start}.Name": "k", f"{start}.Value.DataType": "String", f"{start}.Value.StringValue": "v"}
     assert post("SendMessage", QueueUrl=queue, MessageBody="one", **given) == DONE
     for entries in ("SendMessageBatchRequestEntry.1", "SendMessageBatchRequestEntry", "Entries.1", "Entries"):
-        entry = {f"{entries}.Id": "a", f"{entries}.MessageBody": "many", **{f"{entries}.{key}": value for key, value in given.items()}}
+        entry = {
+            f"{entries}.Id": "a",
+            f"{entries}.MessageBody": "many",
+            **{f"{entries}.{key}": value for key, value in given.items()},
+        }
         assert post("SendMessageBatch", QueueUrl=queue, **entry) == DONE
 
     found = take(sqs, queue, MessageAttributeNames=["All"], WaitTimeSeconds=1)
@@ -73,7 +87,11 @@ def test_attributes_of_messages_by_each_spelling(sqs: Any, queue: str, post: Pos
 
 def test_a_trace_header_and_handles_by_their_members_names(sqs: Any, queue: str, post: Post) -> None:
     start = "MessageSystemAttributes.1"
-    trace = {f"{start}.Name": "AWSTraceHeader", f"{start}.Value.DataType": "String", f"{start}.Value.StringValue": "Root=1"}
+    trace = {
+        f"{start}.Name": "AWSTraceHeader",
+        f"{start}.Value.DataType": "String",
+        f"{start}.Value.StringValue": "Root=1",
+    }
     assert post("SendMessage", QueueUrl=queue, MessageBody="x", **trace) == DONE
     (found,) = take(sqs, queue, WaitTimeSeconds=1)
     assert found["Attributes"]["AWSTraceHeader"] == "Root=1"
@@ -81,7 +99,9 @@ def test_a_trace_header_and_handles_by_their_members_names(sqs: Any, queue: str,
     entry = {"Entries.1.Id": "a", "Entries.1.ReceiptHandle": found["ReceiptHandle"]}
     assert post("ChangeMessageVisibilityBatch", QueueUrl=queue, **entry, Entries_1_VisibilityTimeout="0") == DONE
     (found,) = take(sqs, queue, WaitTimeSeconds=1)
-    assert post("DeleteMessageBatch", QueueUrl=queue, Entries_Id="a", Entries_ReceiptHandle=found["ReceiptHandle"]) == DONE
+    assert (
+        post("DeleteMessageBatch", QueueUrl=queue, Entries_Id="a", Entries_ReceiptHandle=found["ReceiptHandle"]) == DONE
+    )
     assert take(sqs, queue) == []
 
 
@@ -100,7 +120,9 @@ def test_a_trace_header_and_handles_by_their_members_names(sqs: Any, queue: str,
         ("PurgeQueue", {"Force": "true"}),
     ],
 )
-def test_what_is_not_understood_is_refused(sqs: Any, queue: str, post: Post, action: str, fields: dict[str, str]) -> None:
+def test_what_is_not_understood_is_refused(
+    sqs: Any, queue: str, post: Post, action: str, fields: dict[str, str]
+) -> None:
     assert post(action, QueueUrl=queue, **fields) == BAD
     assert "Tags" not in sqs.list_queue_tags(QueueUrl=queue)
     assert take(sqs, queue) == []

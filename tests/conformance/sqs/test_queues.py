@@ -28,7 +28,12 @@ def test_create_again_without_attributes_or_with_the_same_answers_the_same_url(s
 
 def test_create_again_with_the_defaults_named_answers_the_same_url(sqs: Any, name: str) -> None:
     url = sqs.create_queue(QueueName=name)["QueueUrl"]
-    defaults = {"DelaySeconds": "0", "MaximumMessageSize": "1048576", "MessageRetentionPeriod": "345600", "VisibilityTimeout": "30"}
+    defaults = {
+        "DelaySeconds": "0",
+        "MaximumMessageSize": "1048576",
+        "MessageRetentionPeriod": "345600",
+        "VisibilityTimeout": "30",
+    }
 
     assert sqs.create_queue(QueueName=name, Attributes=defaults)["QueueUrl"] == url
 
@@ -37,13 +42,19 @@ def test_create_again_with_other_attributes_is_refused(sqs: Any, name: str, queu
     assert refused(sqs.create_queue, QueueName=name, Attributes={"DelaySeconds": "5"}) == EXISTS
 
 
-def test_a_redrive_policy_or_key_that_differs_makes_another_queue(sqs: Any, name: str, queue: str, refused: Refused) -> None:
+def test_a_redrive_policy_or_key_that_differs_makes_another_queue(
+    sqs: Any, name: str, queue: str, refused: Refused
+) -> None:
     assert refused(sqs.create_queue, QueueName=name, Attributes={"KmsMasterKeyId": "alias/x"}) == EXISTS
 
 
 def test_many_clients_may_create_the_same_queue_at_once(sqs: Any, name: str) -> None:
     def create(number: int) -> str:
-        return str(sqs.create_queue(QueueName=name, Attributes={"VisibilityTimeout": "5"}, tags={"by": str(number)})["QueueUrl"])
+        return str(
+            sqs.create_queue(QueueName=name, Attributes={"VisibilityTimeout": "5"}, tags={"by": str(number)})[
+                "QueueUrl"
+            ]
+        )
 
     with ThreadPoolExecutor(8) as pool:
         urls = list(pool.map(create, range(8)))
@@ -70,7 +81,9 @@ def test_a_bad_name_is_refused(sqs: Any, refused: Refused, bad: str) -> None:
         ("SqsManagedSseEnabled", "maybe"),
     ],
 )
-def test_an_attribute_out_of_range_is_refused(sqs: Any, refused: Refused, name: str, attribute: str, value: str) -> None:
+def test_an_attribute_out_of_range_is_refused(
+    sqs: Any, refused: Refused, name: str, attribute: str, value: str
+) -> None:
     found = refused(sqs.create_queue, QueueName=name, Attributes={attribute: value})
 
     assert found == ("InvalidAttributeValue", "InvalidAttributeValue", 400)
@@ -146,7 +159,9 @@ def test_only_the_attributes_asked_for_are_shown(sqs: Any, queue: str, refused: 
 
 def test_what_is_set_changes_and_the_rest_stays(sqs: Any, queue: str) -> None:
     sqs.set_queue_attributes(QueueUrl=queue, Attributes={"DelaySeconds": "3", "KmsMasterKeyId": "alias/x"})
-    sqs.set_queue_attributes(QueueUrl=queue, Attributes={"VisibilityTimeout": "0", "KmsDataKeyReusePeriodSeconds": "60"})
+    sqs.set_queue_attributes(
+        QueueUrl=queue, Attributes={"VisibilityTimeout": "0", "KmsDataKeyReusePeriodSeconds": "60"}
+    )
     found = sqs.get_queue_attributes(QueueUrl=queue, AttributeNames=["All"])["Attributes"]
     sqs.set_queue_attributes(QueueUrl=queue, Attributes={"KmsMasterKeyId": ""})
 

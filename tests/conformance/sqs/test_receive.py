@@ -36,7 +36,9 @@ def test_a_receive_gives_one_message_unless_asked_for_more(sqs: Any, queue: str)
         (["nothing"], set()),
     ],
 )
-def test_message_attributes_are_shown_by_name_or_prefix(sqs: Any, queue: str, asked: list[str], shown: set[str]) -> None:
+def test_message_attributes_are_shown_by_name_or_prefix(
+    sqs: Any, queue: str, asked: list[str], shown: set[str]
+) -> None:
     sent = sqs.send_message(QueueUrl=queue, MessageBody="x", MessageAttributes=ATTRIBUTES)
     (got,) = sqs.receive_message(QueueUrl=queue, MessageAttributeNames=asked)["Messages"]
 
@@ -49,7 +51,9 @@ def test_message_attributes_are_shown_by_name_or_prefix(sqs: Any, queue: str, as
 def test_system_attributes_are_shown_when_asked_for(sqs: Any, queue: str, parameter: str) -> None:
     sqs.send_message(QueueUrl=queue, MessageBody="x")
     (first,) = sqs.receive_message(QueueUrl=queue, VisibilityTimeout=0, **{parameter: ["All"]})["Messages"]
-    (second,) = sqs.receive_message(QueueUrl=queue, WaitTimeSeconds=1, **{parameter: ["ApproximateReceiveCount"]})["Messages"]
+    (second,) = sqs.receive_message(QueueUrl=queue, WaitTimeSeconds=1, **{parameter: ["ApproximateReceiveCount"]})[
+        "Messages"
+    ]
     found = first["Attributes"]
 
     assert set(found) == {"SenderId", "SentTimestamp", "ApproximateReceiveCount", "ApproximateFirstReceiveTimestamp"}

@@ -23,7 +23,10 @@ def test_urls_and_arns_have_the_account_and_region_of_the_settings(admin: Any, s
     url = admin.create_queue(QueueName=name)["QueueUrl"]
     found = admin.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"]
 
-    assert (url, found["QueueArn"]) == (f"{strict.endpoint}/123456789012/{name}", f"arn:aws:sqs:eu-west-1:123456789012:{name}")
+    assert (url, found["QueueArn"]) == (
+        f"{strict.endpoint}/123456789012/{name}",
+        f"arn:aws:sqs:eu-west-1:123456789012:{name}",
+    )
 
 
 @pytest.mark.parametrize("region", ["us-east-1", "cn-north-1"])
@@ -35,9 +38,12 @@ def test_a_request_signed_for_any_region_is_let_in(strict: Running, region: str)
 
 
 @pytest.mark.parametrize(
-    ("key_id", "secret", "code"), [("admin", "wrong", "SignatureDoesNotMatch"), ("nobody", ADMIN_SECRET, "InvalidClientTokenId")]
+    ("key_id", "secret", "code"),
+    [("admin", "wrong", "SignatureDoesNotMatch"), ("nobody", ADMIN_SECRET, "InvalidClientTokenId")],
 )
-def test_a_wrong_secret_or_key_is_refused(strict: Running, refused: Refused, key_id: str, secret: str, code: str) -> None:
+def test_a_wrong_secret_or_key_is_refused(
+    strict: Running, refused: Refused, key_id: str, secret: str, code: str
+) -> None:
     client = client_of(strict.endpoint, key_id, secret)
 
     assert refused(client.list_queues)[::2] == (code, 403)

@@ -41,7 +41,16 @@ def test_tags_set_at_once_are_all_kept(sqs: Any, queue: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "bad", [{"aws:x": "v"}, {"AWS:x": "v"}, {"": "v"}, {"k" * 129: "v"}, {"k": "v" * 257}, {"k": "\x07"}, {str(n): "" for n in range(51)}]
+    "bad",
+    [
+        {"aws:x": "v"},
+        {"AWS:x": "v"},
+        {"": "v"},
+        {"k" * 129: "v"},
+        {"k": "v" * 257},
+        {"k": "\x07"},
+        {str(n): "" for n in range(51)},
+    ],
 )
 def test_a_bad_tag_is_refused(sqs: Any, name: str, queue: str, refused: Refused, bad: dict[str, str]) -> None:
     assert refused(sqs.tag_queue, QueueUrl=queue, Tags=bad) == INVALID
@@ -57,7 +66,11 @@ def test_a_queue_has_fifty_tags_at_most(sqs: Any, queue: str, refused: Refused) 
 
 
 def test_tags_of_a_queue_that_is_not_there_are_refused(sqs: Any, queue: str, refused: Refused) -> None:
-    for action, more in ((sqs.list_queue_tags, {}), (sqs.tag_queue, {"Tags": {"a": "b"}}), (sqs.untag_queue, {"TagKeys": ["a"]})):
+    for action, more in (
+        (sqs.list_queue_tags, {}),
+        (sqs.tag_queue, {"Tags": {"a": "b"}}),
+        (sqs.untag_queue, {"TagKeys": ["a"]}),
+    ):
         assert refused(action, QueueUrl=f"{queue}-nowhere", **more) == ABSENT
 
 
@@ -91,15 +104,23 @@ def test_a_tag_gets_what_its_filter_lets_through_from_now_on(sqs: Any, name: str
 
     assert [message["Body"] for message in receive_all(sqs, tag, 2)] == ["after"]
     assert counts(sqs, queue)[0] == 4
-    assert sqs.get_queue_attributes(QueueUrl=tag, AttributeNames=["FilterPolicy"])["Attributes"] == {"FilterPolicy": policy}
+    assert sqs.get_queue_attributes(QueueUrl=tag, AttributeNames=["FilterPolicy"])["Attributes"] == {
+        "FilterPolicy": policy
+    }
     assert sqs.create_queue(QueueName=f"{name}@some", Attributes={"FilterPolicy": policy})["QueueUrl"] == tag
     assert sqs.create_queue(QueueName=f"{name}@some")["QueueUrl"] == tag
-    assert refused(sqs.create_queue, QueueName=f"{name}@some", Attributes={"FilterPolicy": '{"kind": ["own"]}'}) == EXISTS
+    assert (
+        refused(sqs.create_queue, QueueName=f"{name}@some", Attributes={"FilterPolicy": '{"kind": ["own"]}'}) == EXISTS
+    )
 
 
-@pytest.mark.parametrize("policy", ["{", "[]", "{}", '{"a": "b"}', '{"a": [null]}', '{"a": ["x", "y"], "b": ["z"]}', '{"a b": ["x"]}'])
+@pytest.mark.parametrize(
+    "policy", ["{", "[]", "{}", '{"a": "b"}', '{"a": [null]}', '{"a": ["x", "y"], "b": ["z"]}', '{"a b": ["x"]}']
+)
 def test_a_bad_filter_is_refused(sqs: Any, name: str, queue: str, refused: Refused, policy: str) -> None:
-    assert refused(sqs.create_queue, QueueName=f"{name}@t", Attributes={"FilterPolicy": policy})[0].startswith("Invalid")
+    assert refused(sqs.create_queue, QueueName=f"{name}@t", Attributes={"FilterPolicy": policy})[0].startswith(
+        "Invalid"
+    )
 
 
 def test_a_tag_has_no_attributes_of_a_queue(sqs: Any, name: str, queue: str, refused: Refused) -> None:
@@ -109,7 +130,9 @@ def test_a_tag_has_no_attributes_of_a_queue(sqs: Any, name: str, queue: str, ref
     assert refused(sqs.create_queue, QueueName=f"{name}@t t") == INVALID
 
 
-def test_a_deleted_tag_is_gone_and_its_queue_stays(sqs: Any, name: str, queue: str, billing: str, refused: Refused) -> None:
+def test_a_deleted_tag_is_gone_and_its_queue_stays(
+    sqs: Any, name: str, queue: str, billing: str, refused: Refused
+) -> None:
     sqs.delete_queue(QueueUrl=billing)
 
     assert refused(sqs.get_queue_url, QueueName=f"{name}@billing") == ABSENT
@@ -132,7 +155,11 @@ def test_a_tag_that_is_not_there_is_no_queue(sqs: Any, name: str, queue: str, re
 
 @pytest.mark.parametrize(
     ("action", "more"),
-    [("purge_queue", {}), ("tag_queue", {"Tags": {"a": "b"}}), ("set_queue_attributes", {"Attributes": {"DelaySeconds": "1"}})],
+    [
+        ("purge_queue", {}),
+        ("tag_queue", {"Tags": {"a": "b"}}),
+        ("set_queue_attributes", {"Attributes": {"DelaySeconds": "1"}}),
+    ],
 )
 def test_what_would_hit_the_whole_queue_is_not_done_to_a_tag(
     sqs: Any, billing: str, refused: Refused, action: str, more: dict[str, Any]

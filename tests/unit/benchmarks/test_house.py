@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.house.bars import RULE_FILES, Bar, of_layouts, of_trips
-from benchmarks.house.layout import PACKAGES, Layout, read, upward, with_one_dialect
+from benchmarks.house.bars import RULE_FILES, Bar, of_files, of_layouts, of_trips
+from benchmarks.house.files import circles, sources
+from benchmarks.house.layout import PACKAGES, Layout, read, upward
 from benchmarks.house.trip import Trip, follow
 from engine.rules.limits import check_name
 from engine.rules.linger import should_linger
@@ -16,6 +17,11 @@ from engine.rules.linger import should_linger
 
 @pytest.mark.parametrize("bar", of_layouts({package: read(package) for package in PACKAGES}), ids=lambda bar: bar.name)
 def test_the_layout_holds_its_bar(bar: Bar) -> None:
+    assert bar.holds(), bar.told()
+
+
+@pytest.mark.parametrize("bar", of_files(sources(["engine"]), sources(PACKAGES)), ids=lambda bar: bar.name)
+def test_the_files_hold_their_bar(bar: Bar) -> None:
     assert bar.holds(), bar.told()
 
 
@@ -30,7 +36,8 @@ def test_imports_count_once_for_two_rooms_wherever_they_stand(tmp_path: Path) ->
     write(
         tmp_path,
         {
-            "engine/send/one.py": "from engine.log.log import Log\nfrom engine.log import Record\nfrom engine.send import two\n",
+            "engine/send/one.py": "from engine.log.log import Log\nfrom engine.log import Record\nfrom "
+            "engine.send import two\n",
             "engine/send/two.py": "def late():\n    import engine.errors\n    from engine import shapes\n",
             "engine/log/log.py": "import json\nfrom schemas.records import Message\n",
             "engine/errors.py": "",
@@ -59,21 +66,46 @@ def test_modules_are_counted_by_folder_and_lengths_by_lines(tmp_path: Path) -> N
     assert (layout.longest_file, layout.longest_function) == ((7, "state/redis/lock.py"), (3, "state.store.load"))
 
 
-def test_all_dialects_count_as_one_room(tmp_path: Path) -> None:
-    write(tmp_path, {"facade/sqs/exchange.py": "", "facade/mns/exchange.py": "", "facade/http/front.py": ""})
-    arrows = {
-        ("facade.app", "facade.sqs"),
-        ("facade.app", "facade.mns"),
-        ("facade.sqs", "facade.http"),
-        ("facade.mns", "facade.http"),
-        ("facade.app", "facade.http"),
-    }
-    assert len(with_one_dialect(arrows, tmp_path)) == 3
-
-
 def test_an_import_of_the_same_floor_or_a_higher_one_is_upward() -> None:
-    down, up, beside = ("engine.send", "engine.log"), ("engine.rules", "engine.window"), ("engine.send", "engine.receive")
+    down, up, beside = (
+        ("engine.send", "engine.log"),
+        ("engine.rules", "engine.window"),
+        ("engine.send", "engine.receive"),
+    )
     assert upward("engine", {down, up, beside}) == [up, beside]
+
+
+def test_an_import_counts_once_for_two_files_and_a_package_is_one(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        {
+            "engine/__init__.py": "",
+            "engine/send.py": "from engine.log import Log, reader\nfrom engine.log import Record\nimport "
+            "engine.errors\nimport json\n",
+            "engine/errors.py": "",
+            "engine/log/__init__.py": "from engine.log.reader import Log\n",
+            "engine/log/reader.py": "def late():\n    from engine import errors\n",
+        },
+    )
+    assert sources(["engine"], tmp_path).arrows() == {
+        ("engine.send", "engine.log"),
+        ("engine.send", "engine.log.reader"),
+        ("engine.send", "engine.errors"),
+        ("engine.log", "engine.log.reader"),
+        ("engine.log.reader", "engine.errors"),
+    }
+
+
+def test_circles_are_found_whatever_hangs_on_them() -> None:
+    one, other = [("a", "b"), ("b", "c"), ("c", "a")], [("x", "y"), ("y", "x")]
+    assert circles([*one, ("start", "a"), ("c", "end"), ("c", "x"), *other]) == [["a", "b", "c"], ["x", "y"]]
+    assert circles([("a", "b"), ("a", "c"), ("b", "c")]) == []
+
+
+def test_the_widest_constructor_is_found_by_its_arguments(tmp_path: Path) -> None:
+    text = "class {}:\n    def __init__(self, {}) -> None:\n        pass\n"
+    write(tmp_path, {"engine/a.py": text.format("A", "a, b, *, c"), "engine/b.py": text.format("B", "a, b")})
+    assert sources(["engine"], tmp_path).widest() == (3, "engine.a.A")
 
 
 def test_a_broken_bar_is_told_with_its_place() -> None:

@@ -11,7 +11,20 @@ from benchmarks.scale import store
 from benchmarks.scale.chart import COLUMNS, places, svg
 from benchmarks.scale.meter import ticks
 from benchmarks.scale.page import UNEXPLAINED, page, table, verdict
-from benchmarks.scale.readings import COMMANDS, CPU, CPU_ALL, MEMORY, RATE, Reading, Result, Row, growth, median, short, worse
+from benchmarks.scale.readings import (
+    COMMANDS,
+    CPU,
+    CPU_ALL,
+    MEMORY,
+    RATE,
+    Reading,
+    Result,
+    Row,
+    growth,
+    median,
+    short,
+    worse,
+)
 from benchmarks.scale.why import WHY
 from benchmarks.scale.wire import request
 
@@ -29,7 +42,9 @@ def row(step: int, *rounds: Reading, note: str = "") -> Row:
 
 def test_figures_are_per_message_acked() -> None:
     one = row(0, reading())
-    assert [median(one, figure) for figure in (RATE, *CPU, CPU_ALL, COMMANDS, MEMORY)] == pytest.approx([500, 0.3, 0.2, 0.1, 0.6, 5, 2])
+    assert [median(one, figure) for figure in (RATE, *CPU, CPU_ALL, COMMANDS, MEMORY)] == pytest.approx(
+        [500, 0.3, 0.2, 0.1, 0.6, 5, 2]
+    )
 
 
 def test_a_round_without_messages_divides_by_nothing() -> None:
@@ -43,7 +58,10 @@ def test_median_is_the_middle_round() -> None:
 
 
 def test_growth_compares_with_the_best_step_before() -> None:
-    rows = [row(step, reading(redis=cpu, messages=messages)) for step, cpu, messages in ((0, 0.4, 1000), (10, 0.1, 1000), (20, 0.2, 1000))]
+    rows = [
+        row(step, reading(redis=cpu, messages=messages))
+        for step, cpu, messages in ((0, 0.4, 1000), (10, 0.1, 1000), (20, 0.2, 1000))
+    ]
     assert growth(rows, CPU[2]) == pytest.approx(2)
     assert growth(rows[:1], CPU[2]) is None
     assert growth([], CPU[2]) is None
@@ -65,7 +83,8 @@ def test_worse_is_more_cost_or_less_rate_beyond_what_rounds_differ() -> None:
 
 
 @pytest.mark.parametrize(
-    ("number", "text"), [(0, "0"), (2000, "2,000"), (10_000, "10k"), (5_000_000, "5M"), (12_345, "12,345"), (1_500_000, "1500k")]
+    ("number", "text"),
+    [(0, "0"), (2000, "2,000"), (10_000, "10k"), (5_000_000, "5M"), (12_345, "12,345"), (1_500_000, "1500k")],
 )
 def test_short(number: int, text: str) -> None:
     assert short(number) == text
@@ -85,7 +104,10 @@ def test_a_request_says_its_length() -> None:
 
 def test_table_has_a_line_for_each_step_and_the_growth() -> None:
     lines = table(
-        [row(0, reading()), row(100_000, reading(redis=0.2), reading(redis=0.3), reading(redis=0.1), note="2 answers were no 200")]
+        [
+            row(0, reading()),
+            row(100_000, reading(redis=0.2), reading(redis=0.3), reading(redis=0.1), note="2 answers were no 200"),
+        ]
     )
     assert lines[2] == "| 0 | 500 | 0.300 | 0.200 | 0.100 | 0.600 | 5.0 | 2.0 |"
     assert lines[3].startswith("| 100,000 | 500 (500-500) |")
@@ -103,7 +125,10 @@ def test_verdict_names_what_grew_and_why_that_figure_did() -> None:
 
 def test_verdict_is_flat_only_where_two_steps_were_measured() -> None:
     assert verdict("backlog", [row(0, reading()), row(10, reading())], WHY) == ["Flat.", ""]
-    assert verdict("backlog", [row(0, reading()), row(10, note="not measured")], WHY) == ["Too few steps to say what grows.", ""]
+    assert verdict("backlog", [row(0, reading()), row(10, note="not measured")], WHY) == [
+        "Too few steps to say what grows.",
+        "",
+    ]
 
 
 def test_explanations_are_of_figures_and_series_that_there_are() -> None:
@@ -114,14 +139,26 @@ def test_explanations_are_of_figures_and_series_that_there_are() -> None:
 
 
 def results() -> list[Result]:
-    busy = [Row(f"queues, {name}", step, [reading(), reading(redis=0.2)]) for step in (1, 2000) for name in ("one busy", "all busy")]
-    return [Result("queues", "Here.", busy), Result("backlog", "There.", [row(0, reading()), row(5_000_000, note="not measured: no disk")])]
+    busy = [
+        Row(f"queues, {name}", step, [reading(), reading(redis=0.2)])
+        for step in (1, 2000)
+        for name in ("one busy", "all busy")
+    ]
+    return [
+        Result("queues", "Here.", busy),
+        Result("backlog", "There.", [row(0, reading()), row(5_000_000, note="not measured: no disk")]),
+    ]
 
 
 def test_page_has_a_section_for_each_dimension_and_a_heading_for_each_of_several_series() -> None:
     text = page(results(), WHY)
     headings = [line for line in text.splitlines() if line.startswith("##")]
-    assert headings == ["## Queues, per message", "### Queues, one busy", "### Queues, all busy", "## Backlog, per message"]
+    assert headings == [
+        "## Queues, per message",
+        "### Queues, one busy",
+        "### Queues, all busy",
+        "## Backlog, per message",
+    ]
     assert "- At 5,000,000: not measured: no disk." in text
     assert "There." in text
     assert text.endswith("\nNot measured yet: partitions, tags, in-flight, delayed.\n")

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from facade.demo.airports import BadRow, Directory, Distances, position_of
+from facade.programs.demo.airports import BadRow, Directory, Distances, position_of
 
-HILO = {"iata": "ITO", "name": "Hilo", "city": "Hilo", "state": "HI", "country": "USA", "latitude": "19.72", "longitude": "-155.05"}
+HILO = {
+    "iata": "ITO",
+    "name": "Hilo",
+    "city": "Hilo",
+    "state": "HI",
+    "country": "USA",
+    "latitude": "19.72",
+    "longitude": "-155.05",
+}
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,9 @@ DONE = {
 }
 # What it throws: {6, "gone"}.
 THROWN = {
-    "binary": _hex("80010002 0000000d", "deleteMessage", "00000001 0c0001 080001 00000006 0b0002 00000004 676f6e65 00 00"),
+    "binary": _hex(
+        "80010002 0000000d", "deleteMessage", "00000001 0c0001 080001 00000006 0b0002 00000004 676f6e65 00 00"
+    ),
     "compact": _hex("8241 01 0d", "deleteMessage", "1c 150c 1804 676f6e65 00 00"),
     "json": b'[1,"deleteMessage",2,1,{"1":{"rec":{"1":{"i32":6},"2":{"str":"gone"}}}}]',
 }
@@ -47,7 +49,9 @@ RECEIVED = {
 # setQueueDailyStatisticsState {"q", true}, number 0: the compact protocol has a bool in the head of
 # its field.
 ENABLED = {
-    "binary": _hex("80010001 0000001c", "setQueueDailyStatisticsState", "00000000 0c0001 0b0001 00000001 71 020002 01 00 00"),
+    "binary": _hex(
+        "80010001 0000001c", "setQueueDailyStatisticsState", "00000000 0c0001 0b0001 00000001 71 020002 01 00 00"
+    ),
     "compact": _hex("8221 00 1c", "setQueueDailyStatisticsState", "1c 180171 11 00 00"),
     "json": b'[1,"setQueueDailyStatisticsState",1,0,{"1":{"rec":{"1":{"str":"q"},"2":{"tf":1}}}}]',
 }

@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 
 from thrift.Thrift import TType
 
-from facade.emq.wire.protocols import BadThrift, decode_call
-from facade.emq.wire.services import MESSAGE_SERVICE
+from facade.dialects.emq.wire.protocols import BadThrift, decode_call
+from facade.dialects.emq.wire.services import MESSAGE_SERVICE
 from tests.unit.emq.values import TYPES, listing, mapping, message, number, struct, text
 
 MOST = 524_288  # bytes of a body, as the SDKs have it
@@ -60,7 +60,11 @@ def rich(protocol: str) -> bytes:
         (5, TType.MAP, attributes),
         (30, TType.MAP, mapping(TType.STRING, TType.LIST, (text("x"), listing(TType.I32, number(1), number(-1))))),
     )
-    request = struct((1, TType.STRING, text("CI1/q")), (2, TType.LIST, listing(TType.STRUCT, entry, entry)), (3, TType.STRING, text("t")))
+    request = struct(
+        (1, TType.STRING, text("CI1/q")),
+        (2, TType.LIST, listing(TType.STRUCT, entry, entry)),
+        (3, TType.STRING, text("t")),
+    )
     return message(protocol, METHOD, struct((1, TType.STRUCT, request), (9, TType.STRUCT, entry)))
 
 
@@ -78,9 +82,30 @@ def cut() -> Iterator[Case]:
 def damaged() -> Iterator[Case]:
     """A message with numbers, sizes and types at any of its bytes replaced."""
     fours = [bytes.fromhex(four) for four in ("7fffffff", "80000000", "ffffffff", "00ffffff", "0007ffff", "00000000")]
-    varints = [bytes.fromhex(one) for one in ("ffffffff07", "ffffffff0f", "808080808001", "ff" * 10 + "01", "80" * 12, "ffff1f")]
+    varints = [
+        bytes.fromhex(one)
+        for one in ("ffffffff07", "ffffffff0f", "808080808001", "ff" * 10 + "01", "80" * 12, "ffff1f")
+    ]
     ones = [bytes([one]) for one in (0, 1, 0x0B, 0x0C, 0x0F, 0x10, 0x1C, 0x7F, 0x80, 0xFC, 0xFF)]
-    marks = [b'"', b"{", b"}", b"[", b"]", b",", b":", b"\\", b"-", b"99999999999", b"null", b"true", b'"x"', b"\0", b"\xff", b"1e9", b""]
+    marks = [
+        b'"',
+        b"{",
+        b"}",
+        b"[",
+        b"]",
+        b",",
+        b":",
+        b"\\",
+        b"-",
+        b"99999999999",
+        b"null",
+        b"true",
+        b'"x"',
+        b"\0",
+        b"\xff",
+        b"1e9",
+        b"",
+    ]
     for protocol, wholes in {"binary": fours + ones, "compact": varints + ones, "json": marks}.items():
         body = rich(protocol)
         for at in range(len(body)):
@@ -128,7 +153,12 @@ def deep() -> Iterator[Case]:
     for name, unit in compact.items():
         code = {"structs": _STRUCT, "lists": _LIST, "sets": _SET}.get(name, _MAP)
         yield Case(f"compact deep {name}", "compact", _filled(head("compact") + bytes([0xF0 | code]), unit))
-    for name, unit in {"structs": b'{"1":{"rec":', "lists": b'["lst",1,', "lists alone": b"[", "objects": b'{"":'}.items():
+    for name, unit in {
+        "structs": b'{"1":{"rec":',
+        "lists": b'["lst",1,',
+        "lists alone": b"[",
+        "objects": b'{"":',
+    }.items():
         yield Case(f"json deep {name}", "json", _filled(head("json") + b'{"99":{"lst":', unit))
         yield Case(f"json deep {name} alone", "json", _filled(b"", unit))
 
@@ -141,7 +171,9 @@ def _varint(value: int) -> bytes:
     return made + bytes([value])
 
 
-def _many(protocol: str, start: bytes, unit: Callable[[int], bytes], size: int, end: bytes, good: bool | None, name: str) -> Case:
+def _many(
+    protocol: str, start: bytes, unit: Callable[[int], bytes], size: int, end: bytes, good: bool | None, name: str
+) -> Case:
     """A body of as many elements as it can have; `size` bytes are what one takes."""
     count = (MOST - len(start) - len(end) - 60) // size
     sized = {"binary": count.to_bytes(4), "compact": _varint(count), "json": str(count).encode()}[protocol]
@@ -161,17 +193,44 @@ def large() -> Iterator[Case]:
     yield _many("compact", entries, lambda _: mapped, len(mapped), b"\0\0", True, "entries with maps")
     yield _many("compact", entries, lambda _: entry, len(entry), b"\x18\0\0\0\0", None, "entries and a field more")
     yield _many(
-        "compact", entries, lambda i: b"\x18\0\0" if not i else b"\x18\0\x18\0\0", len(entry), b"\0\0", False, "entries, one lacking a body"
+        "compact",
+        entries,
+        lambda i: b"\x18\0\0" if not i else b"\x18\0\x18\0\0",
+        len(entry),
+        b"\0\0",
+        False,
+        "entries, one lacking a body",
     )
     yield _many("compact", entries, lambda _: b"\x18\0\x18\x01\xff\0", 6, b"\0\0", False, "entries not in UTF-8")
     yield _many("compact", entries, lambda _: b"\x18\x03\xef\xbf\xbd\x18\0\0", 8, b"\0\0", True, "entries of U+FFFD")
     keys = request + b"\x19\x1c\x18\0\x18\0\x3bCOUNT\x8c"
-    yield _many("compact", keys, lambda i: b"\x03%c%c%c\x18\0\0" % (i >> 14, i >> 7 & 127, i & 127), 7, b"\0\0\0", True, "attributes")
+    yield _many(
+        "compact",
+        keys,
+        lambda i: b"\x03%c%c%c\x18\0\0" % (i >> 14, i >> 7 & 127, i & 127),
+        7,
+        b"\0\0\0",
+        True,
+        "attributes",
+    )
     yield _many("compact", b"\xf9\xf1COUNT", lambda _: b"\x01", 1, b"\0", False, "bools that nobody knows")
     yield Case("compact fields that nobody knows", "compact", _filled(head("compact"), b"\xf1", b"\0"))
-    yield Case("compact control letters", "compact", _filled(head("compact") + request + b"\x28" + _varint(MOST - 60), b"\x01"), None)
+    yield Case(
+        "compact control letters",
+        "compact",
+        _filled(head("compact") + request + b"\x28" + _varint(MOST - 60), b"\x01"),
+        None,
+    )
     start = b"\x0c\0\x01\x0b\0\x01\0\0\0\0"
-    yield _many("binary", start + b"\x0f\0\x02\x0cCOUNT", lambda _: b"\x0b\0\x01\0\0\0\0\x0b\0\x02\0\0\0\0\0", 15, b"\0\0", True, "entries")
+    yield _many(
+        "binary",
+        start + b"\x0f\0\x02\x0cCOUNT",
+        lambda _: b"\x0b\0\x01\0\0\0\0\x0b\0\x02\0\0\0\0\0",
+        15,
+        b"\0\0",
+        True,
+        "entries",
+    )
     yield _many("binary", b"\x0f\0\x09\x02COUNT", lambda _: b"\x01", 1, b"\0", False, "bools that nobody knows")
     yield Case("binary fields that nobody knows", "binary", _filled(head("binary"), b"\x02\0\x09\x01", b"\0"))
     yield from _large_json()
@@ -195,7 +254,9 @@ def _large_json() -> Iterator[Case]:
         yield _many("json", unknown, lambda _, unit=unit: unit, len(unit), b"]}}]", False, f"{name} that nobody knows")  # type: ignore[misc]
     fields = b'{"1":{"rec":{"1":{"str":""}'
     yield _many("json", fields, lambda i: b',"%07d":0' % i, 12, b"}}}]", False, "fields that nobody knows")
-    yield Case("json control letters", "json", _filled(head("json") + b'{"1":{"rec":{"1":{"str":"', b"\\u0001", b'"}}}}]'))
+    yield Case(
+        "json control letters", "json", _filled(head("json") + b'{"1":{"rec":{"1":{"str":"', b"\\u0001", b'"}}}}]')
+    )
     yield Case("json long number", "json", _filled(head("json") + b'{"1":{"rec":{"3":{"i32":', b"9", b"}}}}]"))
     yield Case("json long fraction", "json", _filled(head("json") + b'{"1":{"rec":{"3":{"dbl":1.', b"9", b"}}}}]"))
 
@@ -227,7 +288,9 @@ def main() -> None:
                 sys.exit(f"{case.label}: read {good}, should be {case.good}")
             counts[source.__name__] += 1
     # Not `ru_maxrss`: a child begins with that of its parent.
-    peak_kb = next(line.split()[1] for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
+    peak_kb = next(
+        line.split()[1] for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM")
+    )
     tracemalloc.start()
     for source in (damaged, deep, large):
         for case in source():

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from facade.emq.wire.kinds import Kind
-from facade.emq.wire.services import SERVICES, Service
+from facade.dialects.emq.wire.kinds import Kind
+from facade.dialects.emq.wire.services import SERVICES, Service
 
 PAGE = (Path(__file__).parents[3] / "docs" / "reference" / "emq.md").read_text()
 # Of a queue's meta or of an exception: what only answers carry.

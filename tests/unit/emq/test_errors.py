@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from engine import errors
-from facade.emq.wire.errors import ERRORS, REPEATED, ErrorCode, code_of
+from facade.dialects.emq.wire.errors import ERRORS, REPEATED, ErrorCode, code_of
 
 
 def tree(root: type[errors.EngineError] = errors.EngineError) -> Iterator[type[errors.EngineError]]:

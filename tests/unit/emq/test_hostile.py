@@ -15,9 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from thrift.Thrift import TType
 
-from facade.emq.wire.enums import ApplicationError
-from facade.emq.wire.protocols import NAME_CHARACTERS, BadThrift, decode_call
-from facade.emq.wire.services import MESSAGE_SERVICE, QUEUE_SERVICE, SERVICES
+from facade.dialects.emq.wire.enums import ApplicationError
+from facade.dialects.emq.wire.protocols import NAME_CHARACTERS, BadThrift, decode_call
+from facade.dialects.emq.wire.services import MESSAGE_SERVICE, QUEUE_SERVICE, SERVICES
 from tests.unit.emq.hostile import head, rich
 from tests.unit.emq.values import TYPES, listing, mapping, message, number, struct, text
 
@@ -92,7 +92,9 @@ def test_keys_and_entries_of_another_type_are_refused(protocol: str, entries: An
     assert refused(protocol, message(protocol, "sendMessage", struct((1, TType.STRUCT, request)))).name == "sendMessage"
 
 
-@pytest.mark.parametrize("raw", [b"\xff", b"\xc3", b"ok\x80", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xef\xbf\xbd\xfe"])
+@pytest.mark.parametrize(
+    "raw", [b"\xff", b"\xc3", b"ok\x80", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xef\xbf\xbd\xfe"]
+)
 @pytest.mark.parametrize("protocol", ["binary", "compact"])
 def test_strings_that_are_not_in_utf_8_are_refused_with_their_fields(protocol: str, raw: bytes) -> None:
     def write(library: Any) -> None:
@@ -107,7 +109,10 @@ def test_strings_that_are_not_in_utf_8_are_refused_with_their_fields(protocol: s
     assert message_of((1, TType.STRING, write), body) == "SendMessageRequest.queueName is not in UTF-8"
     assert message_of(queue, (2, TType.STRING, write)) == "SendMessageRequest.messageBody is not in UTF-8"
     assert message_of(queue, body, (5, TType.MAP, attributes)) == "SendMessageRequest.messageAttributes is not in UTF-8"
-    assert refused(protocol, message(protocol, "getQueueMeta", struct((1, TType.STRING, write))), QUEUE_SERVICE).name == "getQueueMeta"
+    assert (
+        refused(protocol, message(protocol, "getQueueMeta", struct((1, TType.STRING, write))), QUEUE_SERVICE).name
+        == "getQueueMeta"
+    )
 
 
 def test_bodies_of_json_that_are_not_in_utf_8_are_refused() -> None:
@@ -140,7 +145,11 @@ def test_a_message_that_ends_too_early_is_refused_as_such() -> None:
     for protocol in ("binary", "compact"):
         error = refused(protocol, rich(protocol)[:-1])
 
-        assert (error.message, error.name, error.seqid) == ("the message can't be read: it ends too early", "sendMessageBatch", 7)
+        assert (error.message, error.name, error.seqid) == (
+            "the message can't be read: it ends too early",
+            "sendMessageBatch",
+            7,
+        )
         assert refused(protocol, b"").message == "the head of the message can't be read: it ends too early"
 
 
@@ -161,9 +170,18 @@ def test_a_message_that_ends_too_early_is_refused_as_such() -> None:
         ('{"1":{"str":"q"},"2":{"str":"b"},"5":{"map":["str","rec",-1,{}]}}', "messageAttributes"),
         ('{"1":{"str":"q"},"2":{"str":"b"},"5":{"map":["str","rec",0]}}', "messageAttributes"),
         ('{"1":{"str":"q"},"2":{"str":"b"},"5":{"map":{}}}', "messageAttributes"),
-        ('{"1":{"str":"q"},"2":{"str":"b"},"5":{"map":["str","rec",1,{"a":{"1":{"str":"b"},"3":{"str":"a*=="}}}]}}', "binaryValue"),
-        ('{"1":{"str":"q"},"2":{"str":"b"},"5":{"map":["str","rec",1,{"a":{"1":{"str":"b"},"3":{"str":"a"}}}]}}', "binaryValue"),
-        ('{"1":{"str":"q"},"2":{"str":"b"},"5":{"map":["str","rec",1,{"a":{"1":{"str":"b"},"3":{"str":"A*A=="}}}]}}', "binaryValue"),
+        (
+            '{"1":{"str":"q"},"2":{"str":"b"},"5":{"map":["str","rec",1,{"a":{"1":{"str":"b"},"3":{"str":"a*=="}}}]}}',
+            "binaryValue",
+        ),
+        (
+            '{"1":{"str":"q"},"2":{"str":"b"},"5":{"map":["str","rec",1,{"a":{"1":{"str":"b"},"3":{"str":"a"}}}]}}',
+            "binaryValue",
+        ),
+        (
+            '{"1":{"str":"q"},"2":{"str":"b"},"5":{"map":["str","rec",1,{"a":{"1":{"str":"b"},"3":{"str":"A*A=="}}}]}}',
+            "binaryValue",
+        ),
         ('{"1":{"str":"q"},"2":{"str":"b"},"5":{"map":["i32","rec",1,{"a":{"1":{"str":"b"}}}]}}', "messageAttributes"),
         ('{"1":{"str":"q"},"2":{"str":"b"},"5":{"map":["str","str",1,{"a":{"1":{"str":"b"}}}]}}', "messageAttributes"),
     ],
@@ -189,12 +207,23 @@ LISTS = [
     "[]",
     "{}",
 ]
-NO_MESSAGES = [b"{}", b"[]", b"1", b'[2,"a",1,0,{}]', b'[true,"a",1,0,{}]', b'[1,"a",1,0]', b'[1,"a",1,0,{},0]', b"[1,1,1,0,{}]"]
+NO_MESSAGES = [
+    b"{}",
+    b"[]",
+    b"1",
+    b'[2,"a",1,0,{}]',
+    b'[true,"a",1,0,{}]',
+    b'[1,"a",1,0]',
+    b'[1,"a",1,0,{},0]',
+    b"[1,1,1,0,{}]",
+]
 
 
 @pytest.mark.parametrize("items", LISTS)
 def test_a_list_of_json_has_the_size_and_the_type_that_it_says(items: str) -> None:
-    error = refused("json", f'[1,"sendMessageBatch",1,7,{{"1":{{"rec":{{"1":{{"str":"q"}},"2":{{"lst":{items}}}}}}}}}]'.encode())
+    error = refused(
+        "json", f'[1,"sendMessageBatch",1,7,{{"1":{{"rec":{{"1":{{"str":"q"}},"2":{{"lst":{items}}}}}}}}}]'.encode()
+    )
 
     assert "sendMessageBatchRequestEntryList" in error.message
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from facade.emq.queues.call import EmqError
-from facade.emq.queues.permissions import level_of, number_of
+from facade.dialects.emq.queues.call import EmqError
+from facade.dialects.emq.queues.permissions import level_of, number_of
 from schemas.vocabulary import Level
 
 OLD = [
-    Level.NONE, Level.SEND, Level.RECEIVE, Level.SEND_RECEIVE, Level.HANDLE, Level.SEND_HANDLE, Level.GET_INFO, Level.USE, Level.ADMIN,
+    Level.NONE, Level.SEND, Level.RECEIVE, Level.SEND_RECEIVE, Level.HANDLE, Level.SEND_HANDLE, Level.GET_INFO,
+    Level.USE, Level.ADMIN,
 ]  # fmt: skip
 NEW = [*OLD, Level.PEEK, Level.DELETE_PEEK, Level.FULL_CONTROL]
 

@@ -9,8 +9,8 @@ from thrift.protocol.TBinaryProtocol import TBinaryProtocol
 from thrift.Thrift import TApplicationException, TMessageType, TType
 from thrift.transport.TTransport import TMemoryBuffer
 
-from facade.emq.wire.enums import ApplicationError
-from facade.emq.wire.protocols import (
+from facade.dialects.emq.wire.enums import ApplicationError
+from facade.dialects.emq.wire.protocols import (
     NAME_CHARACTERS,
     BadThrift,
     ThriftCall,
@@ -21,11 +21,16 @@ from facade.emq.wire.protocols import (
     encode_reply,
     is_thrift,
 )
-from facade.emq.wire.services import MESSAGE_SERVICE, QUEUE_SERVICE, STATISTICS_SERVICE
-from facade.emq.wire.structs.message import DeleteMessageRequest, MessageAttribute, ReceiveMessageResponse, SendMessageRequest
-from facade.emq.wire.structs.queue import CreateQueueRequest
-from facade.emq.wire.structs.shared import GalaxyEmqServiceException, Version
-from facade.emq.wire.structs.statistics import SetQueueDailyStatisticsStateRequest
+from facade.dialects.emq.wire.services import MESSAGE_SERVICE, QUEUE_SERVICE, STATISTICS_SERVICE
+from facade.dialects.emq.wire.structs.message import (
+    DeleteMessageRequest,
+    MessageAttribute,
+    ReceiveMessageResponse,
+    SendMessageRequest,
+)
+from facade.dialects.emq.wire.structs.queue import CreateQueueRequest
+from facade.dialects.emq.wire.structs.shared import GalaxyEmqServiceException, Version
+from facade.dialects.emq.wire.structs.statistics import SetQueueDailyStatisticsStateRequest
 from tests.unit.emq.by_hand import CALLS, DONE, ENABLED, RECEIVED, THROWN
 from tests.unit.emq.values import LIBRARY, TYPES, listing, mapping, message, number, struct, text
 
@@ -57,13 +62,18 @@ def test_answers_are_the_bytes_written_by_hand(protocol: str) -> None:
 
     assert encode_reply(TYPES[protocol], deletion, None) == DONE[protocol]
     assert encode_exception(TYPES[protocol], deletion, error) == THROWN[protocol]
-    assert encode_reply(TYPES[protocol], ThriftCall(MESSAGE_SERVICE.methods["receiveMessage"], -2, None), [received]) == RECEIVED[protocol]
+    assert (
+        encode_reply(TYPES[protocol], ThriftCall(MESSAGE_SERVICE.methods["receiveMessage"], -2, None), [received])
+        == RECEIVED[protocol]
+    )
 
 
 @pytest.mark.parametrize("protocol", TYPES)
 def test_calls_without_a_struct_are_read(protocol: str) -> None:
     version = decode_call(TYPES[protocol], message(protocol, "getServiceVersion", struct()), STATISTICS_SERVICE)
-    meta = decode_call(TYPES[protocol], message(protocol, "getQueueMeta", struct((1, TType.STRING, text("CI1/q")))), QUEUE_SERVICE)
+    meta = decode_call(
+        TYPES[protocol], message(protocol, "getQueueMeta", struct((1, TType.STRING, text("CI1/q")))), QUEUE_SERVICE
+    )
     of_client = struct((1, TType.STRUCT, struct((1, TType.I32, number(2)), (4, TType.STRING, text("20200101")))))
     client = decode_call(TYPES[protocol], message(protocol, "validClientVersion", of_client), MESSAGE_SERVICE)
 
@@ -127,7 +137,10 @@ def test_an_unknown_method_is_answered_by_its_name(protocol: str) -> None:
 
     assert library.readMessageBegin() == ("createQueue", TMessageType.EXCEPTION, -5)
     answer.read(library)
-    assert (answer.type, answer.message) == (TApplicationException.UNKNOWN_METHOD, "MessageService has no method 'createQueue'")
+    assert (answer.type, answer.message) == (
+        TApplicationException.UNKNOWN_METHOD,
+        "MessageService has no method 'createQueue'",
+    )
 
 
 def test_an_answer_without_a_name_is_none() -> None:
@@ -174,23 +187,33 @@ def test_the_old_head_of_the_binary_protocol_is_refused() -> None:
 @pytest.mark.parametrize("protocol", TYPES)
 def test_a_missing_field_is_named_with_its_struct(protocol: str) -> None:
     def without(*fields: Any) -> str:
-        return refused(message(protocol, "sendMessageBatch", struct((1, TType.STRUCT, struct(*fields)))), protocol).message
+        return refused(
+            message(protocol, "sendMessageBatch", struct((1, TType.STRUCT, struct(*fields)))), protocol
+        ).message
 
     queue = (1, TType.STRING, text("q"))
     entry = struct((1, TType.STRING, text("1")))
     attribute = mapping(TType.STRING, TType.STRUCT, (text("a"), struct()))
     whole = struct((1, TType.STRING, text("1")), (2, TType.STRING, text("b")), (5, TType.MAP, attribute))
 
-    assert refused(message(protocol, "sendMessageBatch", struct()), protocol).message == "sendMessageBatch.request is missing"
+    assert (
+        refused(message(protocol, "sendMessageBatch", struct()), protocol).message
+        == "sendMessageBatch.request is missing"
+    )
     assert without() == "SendMessageBatchRequest.queueName is missing"
     assert without(queue) == "SendMessageBatchRequest.sendMessageBatchRequestEntryList is missing"
-    assert without(queue, (2, TType.LIST, listing(TType.STRUCT, entry))) == "SendMessageBatchRequestEntry.messageBody is missing"
+    assert (
+        without(queue, (2, TType.LIST, listing(TType.STRUCT, entry)))
+        == "SendMessageBatchRequestEntry.messageBody is missing"
+    )
     assert without(queue, (2, TType.LIST, listing(TType.STRUCT, whole))) == "MessageAttribute.type is missing"
 
 
 @pytest.mark.parametrize("protocol", TYPES)
 def test_unknown_fields_and_fields_of_another_type_are_left_out(protocol: str) -> None:
-    strange = struct((-1, TType.STRING, text("x")), (40, TType.LIST, listing(TType.STRUCT, struct((1, TType.I32, number(1))))))
+    strange = struct(
+        (-1, TType.STRING, text("x")), (40, TType.LIST, listing(TType.STRUCT, struct((1, TType.I32, number(1)))))
+    )
     fields = struct(
         (1, TType.STRING, text("q")),
         (2, TType.STRING, text("body")),
@@ -201,7 +224,9 @@ def test_unknown_fields_and_fields_of_another_type_are_left_out(protocol: str) -
         (6, TType.STRING, text("topic")),
     )
     call = decode_call(
-        TYPES[protocol], message(protocol, "sendMessage", struct((1, TType.STRUCT, fields), (2, TType.I32, number(1)))), MESSAGE_SERVICE
+        TYPES[protocol],
+        message(protocol, "sendMessage", struct((1, TType.STRUCT, fields), (2, TType.I32, number(1)))),
+        MESSAGE_SERVICE,
     )
 
     assert call.argument == SendMessageRequest(queue_name="q", message_body="body", topic="topic")
@@ -223,7 +248,9 @@ def test_a_required_field_of_another_type_is_missing(protocol: str) -> None:
 def test_an_empty_list_may_have_any_type_of_elements() -> None:
     for protocol in TYPES:
         fields = struct((1, TType.STRING, text("q")), (2, TType.LIST, listing(TType.I32)))
-        call = decode_call(TYPES[protocol], message(protocol, "sendMessageBatch", struct((1, TType.STRUCT, fields))), MESSAGE_SERVICE)
+        call = decode_call(
+            TYPES[protocol], message(protocol, "sendMessageBatch", struct((1, TType.STRUCT, fields))), MESSAGE_SERVICE
+        )
 
         assert call.argument.send_message_batch_request_entry_list == []
 

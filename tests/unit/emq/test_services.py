@@ -7,24 +7,51 @@ from typing import Any
 import pytest
 from thrift.Thrift import TType
 
-from facade.emq.wire.kinds import Kind
-from facade.emq.wire.services import MESSAGE_SERVICE, QUEUE_SERVICE, SERVICES, STATISTICS_SERVICE, Method, Service
+from facade.dialects.emq.wire.kinds import Kind
+from facade.dialects.emq.wire.services import (
+    MESSAGE_SERVICE,
+    QUEUE_SERVICE,
+    SERVICES,
+    STATISTICS_SERVICE,
+    Method,
+    Service,
+)
 
 NAMES = {
-    "QueueService": "createQueue deleteQueue purgeQueue setQueueAttribute setQueueQuota getQueueInfo listQueue setQueueRedrivePolicy"
-    " removeQueueRedrivePolicy setPermission revokePermission queryPermission queryPermissionForId listPermissions createTag deleteTag"
+    "QueueService": "createQueue deleteQueue purgeQueue setQueueAttribute setQueueQuota getQueueInfo listQueue "
+    "setQueueRedrivePolicy"
+    " removeQueueRedrivePolicy setPermission revokePermission queryPermission queryPermissionForId "
+    "listPermissions createTag deleteTag"
     " getTagInfo listTag queryMetric queryPrivilegedQueue verifyEMQAdmin verifyEMQAdminRole copyQueue getQueueMeta"
     " listDeadLetterSourceQueues",
-    "MessageService": "sendMessage sendMessageBatch receiveMessage changeMessageVisibilitySeconds changeMessageVisibilitySecondsBatch"
-    " deleteMessage deleteMessageBatch deadMessage deadMessageBatch peekMessage deletePeekMessage deletePeekMessageBatch",
-    "StatisticsService": "setUserQuota getUserQuota getUserUsedQuota setUserInfo getUserInfo addQueueAlertPolicy deleteQueueAlertPolicy"
+    "MessageService": "sendMessage sendMessageBatch receiveMessage changeMessageVisibilitySeconds "
+    "changeMessageVisibilitySecondsBatch"
+    " deleteMessage deleteMessageBatch deadMessage deadMessageBatch peekMessage deletePeekMessage "
+    "deletePeekMessageBatch",
+    "StatisticsService": "setUserQuota getUserQuota getUserUsedQuota setUserInfo getUserInfo "
+    "addQueueAlertPolicy deleteQueueAlertPolicy"
     " listQueueAlertPolicies addTagAlertPolicy deleteTagAlertPolicy listTagAlertPolicies setQueueDailyStatisticsState"
     " getQueueDailyStatisticsState",
 }
 VOID = {
-    *("deleteQueue", "purgeQueue", "removeQueueRedrivePolicy", "setPermission", "revokePermission", "deleteTag", "copyQueue"),
+    *(
+        "deleteQueue",
+        "purgeQueue",
+        "removeQueueRedrivePolicy",
+        "setPermission",
+        "revokePermission",
+        "deleteTag",
+        "copyQueue",
+    ),
     *("changeMessageVisibilitySeconds", "deleteMessage", "deadMessage", "deletePeekMessage"),
-    *("setUserQuota", "setUserInfo", "addQueueAlertPolicy", "deleteQueueAlertPolicy", "addTagAlertPolicy", "deleteTagAlertPolicy"),
+    *(
+        "setUserQuota",
+        "setUserInfo",
+        "addQueueAlertPolicy",
+        "deleteQueueAlertPolicy",
+        "addTagAlertPolicy",
+        "deleteTagAlertPolicy",
+    ),
     *("setQueueDailyStatisticsState", "validClientVersion"),
 }
 STEM = {
@@ -58,7 +85,9 @@ def test_a_service_has_its_methods_and_the_two_of_all(service: Service) -> None:
     assert all(key == method.name for key, method in service.methods.items())
 
 
-@pytest.mark.parametrize(("service", "method"), METHODS, ids=[f"{service.name}.{method.name}" for service, method in METHODS])
+@pytest.mark.parametrize(
+    ("service", "method"), METHODS, ids=[f"{service.name}.{method.name}" for service, method in METHODS]
+)
 def test_a_method_takes_and_answers_what_its_name_says(service: Service, method: Method) -> None:
     stem = STEM.get(method.name, method.name[0].upper() + method.name[1:])
     takes = TAKES.get(method.name, f"{stem}Request")

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from facade.emq.signature import Claim, ClockSkew, SignatureError, claim_of, claimed_key_id, string_to_sign
+from facade.dialects.emq.signature import Claim, ClockSkew, SignatureError, claim_of, claimed_key_id, string_to_sign
 
 SECRET, BODY = "topsecret==", b"abc"
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -75,13 +75,24 @@ def test_the_vectors_of_the_reference_fit_their_secret_alone(path: bytes, header
 
 
 def test_the_string_to_sign_is_that_of_the_table() -> None:
-    headers = [(b"X-Xiaomi-Tag", b" b "), OWN_MD5, (b"x-xiaomi-tag", b"a"), BINARY, DATE, (b"host", b"h"), (b"xiaomi", b"no")]
+    headers = [
+        (b"X-Xiaomi-Tag", b" b "),
+        OWN_MD5,
+        (b"x-xiaomi-tag", b"a"),
+        BINARY,
+        DATE,
+        (b"host", b"h"),
+        (b"xiaomi", b"no"),
+    ]
 
     assert string_to_sign("POST", b"/v1/api/queue", QUERY, headers) == (
         b"POST\n\napplication/x-thrift-binary\nThu, 01 Jan 2026 00:00:00 GMT\n"
         b"x-xiaomi-content-md5:900150983cd24fb0d6963f7d28e17f72\nx-xiaomi-tag:b,a\n/v1/api/queue"
     )
-    assert string_to_sign("PUT", b"/", b"", [DATE, OWN_DATE]) == b"PUT\n\n\n\nx-xiaomi-date:Thu, 01 Jan 2026 00:00:00 GMT\n/"
+    assert (
+        string_to_sign("PUT", b"/", b"", [DATE, OWN_DATE])
+        == b"PUT\n\n\n\nx-xiaomi-date:Thu, 01 Jan 2026 00:00:00 GMT\n/"
+    )
 
 
 @pytest.mark.parametrize(
@@ -110,7 +121,9 @@ def test_what_is_changed_after_it_was_signed_fits_no_more(headers: Headers) -> N
     assert not fits(read(whole, method="PUT"), BODY)
     assert not fits(read([*whole, (b"x-xiaomi-more", b"1")]), BODY)
     assert not fits(read(without(whole, b"content-type", (b"content-type", b"application/x-thrift"))), BODY)
-    other = (b"x-xiaomi-timestamp", b"1767225601") if TIMESTAMP in headers else (b"date", b"Thu, 01 Jan 2026 00:00:01 GMT")
+    other = (
+        (b"x-xiaomi-timestamp", b"1767225601") if TIMESTAMP in headers else (b"date", b"Thu, 01 Jan 2026 00:00:01 GMT")
+    )
     assert not fits(read(without(whole, other[0], other)), BODY)
     digest = MD5 if MD5 in headers else OWN_MD5
     assert not fits(read(without(whole, digest[0])), BODY)
@@ -126,7 +139,9 @@ def test_both_digests_are_those_of_the_body() -> None:
 
 
 def test_a_digest_has_any_case_and_no_leading_zeros() -> None:
-    body = next(b"%d" % n for n in range(10_000) if hashlib.md5(b"%d" % n, usedforsecurity=False).hexdigest().startswith("00"))
+    body = next(
+        b"%d" % n for n in range(10_000) if hashlib.md5(b"%d" % n, usedforsecurity=False).hexdigest().startswith("00")
+    )
     digest = hashlib.md5(body, usedforsecurity=False).hexdigest()
 
     for form in (digest, digest.upper(), digest.lstrip("0")):
@@ -195,7 +210,8 @@ def test_two_hosts_as_one_client_sends_them_are_no_harm() -> None:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "late"), [(0, False), (900, False), (-900, False), (901, True), (-901, True), (10**9, True), (-(10**9), True)]
+    ("seconds", "late"),
+    [(0, False), (900, False), (-900, False), (901, True), (-901, True), (10**9, True), (-(10**9), True)],
 )
 def test_a_request_counts_for_a_quarter_of_an_hour_before_and_after(seconds: int, late: bool) -> None:
     for headers in ([TIMESTAMP], [DATE], [OWN_DATE]):
@@ -254,7 +270,12 @@ def test_random_headers_are_read_or_an_error(value: bytes, name: bytes) -> None:
     path, headers, made = VECTORS[0]
     said = ""
     try:
-        claim_of("POST", path, value if name == b"query" else b"", without([*headers, authorization(made)], name, (name, value)))
+        claim_of(
+            "POST",
+            path,
+            value if name == b"query" else b"",
+            without([*headers, authorization(made)], name, (name, value)),
+        )
     except SignatureError as error:
         said = str(error)
 
@@ -269,7 +290,7 @@ def test_the_signature_is_compared_in_constant_time(monkeypatch: pytest.MonkeyPa
         return one == other
 
     claim = read(signed([MD5, TIMESTAMP]))
-    monkeypatch.setattr("facade.emq.signature.hmac.compare_digest", compare)
+    monkeypatch.setattr("facade.dialects.emq.signature.hmac.compare_digest", compare)
 
     assert claim.fits(SECRET)
     assert not claim.fits("another")

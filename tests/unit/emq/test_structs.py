@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from thrift.Thrift import TApplicationException, TType
 from thrift.transport.TTransport import TMemoryBuffer
 
-from facade.emq.wire.enums import AlertType, ApplicationError, LogicalOperator, Measurement, Permission
-from facade.emq.wire.kinds import Kind, Wire, kind_of, shape_of, wire_name
-from facade.emq.wire.structs.access import QueryPermissionResponse, TimeSeriesData
-from facade.emq.wire.structs.message import MessageAttribute, PeekMessageArg, ReceiveMessageRequest
-from facade.emq.wire.structs.queue import CreateQueueRequest, ListQueueRequest
-from facade.emq.wire.structs.shared import Version
-from facade.emq.wire.structs.statistics import AlertPolicy
+from facade.dialects.emq.wire.enums import AlertType, ApplicationError, LogicalOperator, Measurement, Permission
+from facade.dialects.emq.wire.kinds import Kind, Wire, kind_of, shape_of, wire_name
+from facade.dialects.emq.wire.structs.access import QueryPermissionResponse, TimeSeriesData
+from facade.dialects.emq.wire.structs.message import MessageAttribute, PeekMessageArg, ReceiveMessageRequest
+from facade.dialects.emq.wire.structs.queue import CreateQueueRequest, ListQueueRequest
+from facade.dialects.emq.wire.structs.shared import Version
+from facade.dialects.emq.wire.structs.statistics import AlertPolicy
 from tests.unit.emq.values import CODECS, LIBRARY, STRUCTS, message, oracle, translated, values
 
 
@@ -62,7 +62,9 @@ def _with_defaults(value: Any, of: Kind) -> Any:
         return None
     if of.shape is not None:
         pairs = ((field, getattr(value, field.attribute)) for field in of.shape.fields)
-        return of.shape.make(**{field.attribute: _with_defaults(held, field.kind) for field, held in pairs if held is not None})
+        return of.shape.make(
+            **{field.attribute: _with_defaults(held, field.kind) for field, held in pairs if held is not None}
+        )
     if of.key is not None and of.item is not None:
         return {key: _with_defaults(item, of.item) for key, item in value.items()}
     return [_with_defaults(item, of.item) for item in value] if of.item is not None else value
@@ -79,7 +81,15 @@ def test_a_struct_numbers_its_fields_once_each_and_from_one(struct: Any) -> None
 
 def test_the_tables_have_each_struct_of_the_reference() -> None:
     """102 of the reference, Thrift's own exception, and eight that others are made of."""
-    bases = {"HandleRequest", "HandleEntry", "HandleBatchResponse", "OfQueue", "OfDeveloper", "OfQueueAlert", "OfTagAlert"}
+    bases = {
+        "HandleRequest",
+        "HandleEntry",
+        "HandleBatchResponse",
+        "OfQueue",
+        "OfDeveloper",
+        "OfQueueAlert",
+        "OfTagAlert",
+    }
     ours = bases | {"DailyStatisticsState", "ApplicationException"}
 
     assert ours <= STRUCTS.keys()
@@ -100,7 +110,12 @@ def test_a_number_that_no_enum_has_survives(codec: Any) -> None:
 
 def test_the_enums_have_the_numbers_of_the_reference() -> None:
     assert [int(one) for one in Permission] == list(range(12))
-    assert (Permission.ADMIN_QUEUE, Permission.PEEK_MESSAGE, Permission.DELETE_PEEK_MESSAGE, Permission.FULL_CONTROL) == (8, 9, 10, 11)
+    assert (
+        Permission.ADMIN_QUEUE,
+        Permission.PEEK_MESSAGE,
+        Permission.DELETE_PEEK_MESSAGE,
+        Permission.FULL_CONTROL,
+    ) == (8, 9, 10, 11)
     assert [int(one) for one in AlertType] == list(range(9))
     assert (AlertType.DELETE_REQUEST, AlertType.LONG_RECEIVE_REQUEST, AlertType.QUEUE_MESSAGE_NUMBER) == (3, 7, 8)
     assert (LogicalOperator.AND, LogicalOperator.OR) == (0, 1)
@@ -117,7 +132,11 @@ def test_what_is_not_sent_is_none_or_the_default(codec: Any) -> None:
     received = after(ReceiveMessageRequest(queue_name="q"))
     created = after(CreateQueueRequest(queue_name="q", delete_message_force=None))
 
-    assert (received.max_receive_message_number, received.max_receive_message_wait_seconds, received.tag_name) == (None, None, None)
+    assert (received.max_receive_message_number, received.max_receive_message_wait_seconds, received.tag_name) == (
+        None,
+        None,
+        None,
+    )
     assert (created.delete_message_force, created.dead_letter_queue) == (True, None)
     assert after(ListQueueRequest(queue_name_prefix=None)).queue_name_prefix == ""
     assert after(Version(details=None)) == Version(major=1, minor=0, revision=0, date="19700101", details="")
@@ -134,7 +153,9 @@ def test_bytes_come_back_as_they_are(codec: Any, given: bytes) -> None:
 
 
 @pytest.mark.parametrize("codec", CODECS.values(), ids=CODECS)
-@pytest.mark.parametrize("given", ["", "\x00\x1f\x7f", "\ufffd", "grün 漢字 😀", '"\\/\b\f\n\r\t\u2028', "\ufffd\uffff\ufeff"])
+@pytest.mark.parametrize(
+    "given", ["", "\x00\x1f\x7f", "\ufffd", "grün 漢字 😀", '"\\/\b\f\n\r\t\u2028', "\ufffd\uffff\ufeff"]
+)
 def test_strings_come_back_as_they_are(codec: Any, given: str) -> None:
     shape = shape_of(MessageAttribute)
     written = codec.write("m", 1, 0, MessageAttribute(type=given, string_value=given), shape)
@@ -146,7 +167,10 @@ def test_strings_come_back_as_they_are(codec: Any, given: str) -> None:
 @pytest.mark.parametrize("given", [float("inf"), float("-inf"), float("nan"), -0.0, 5e-324, 1.7976931348623157e308])
 def test_doubles_come_back_as_they_are(protocol: str, given: float) -> None:
     codec = CODECS[protocol]
-    policy, series = AlertPolicy(type=0, measurement=0, threshold=given), TimeSeriesData(data={-(1 << 63): given, 0: 1.0})
+    policy, series = (
+        AlertPolicy(type=0, measurement=0, threshold=given),
+        TimeSeriesData(data={-(1 << 63): given, 0: 1.0}),
+    )
     written = codec.write("m", 2, 0, policy, shape_of(AlertPolicy))
     found = codec.read(codec.open(written), shape_of(AlertPolicy)).threshold
     data = codec.write("m", 2, 0, series, shape_of(TimeSeriesData))

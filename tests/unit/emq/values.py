@@ -16,15 +16,15 @@ from thrift.protocol.TJSONProtocol import TJSONProtocol
 from thrift.Thrift import TMessageType, TType
 from thrift.transport.TTransport import TMemoryBuffer
 
-from facade.emq.wire.codec import Codec
-from facade.emq.wire.kinds import Kind, Shape, Wire
-from facade.emq.wire.packed import BINARY, COMPACT
-from facade.emq.wire.structs import access as _access
-from facade.emq.wire.structs import message as _message
-from facade.emq.wire.structs import queue as _queue
-from facade.emq.wire.structs import shared as _shared
-from facade.emq.wire.structs import statistics as _statistics
-from facade.emq.wire.tjson import JSON
+from facade.dialects.emq.wire.codec import Codec
+from facade.dialects.emq.wire.kinds import Kind, Shape, Wire
+from facade.dialects.emq.wire.packed import BINARY, COMPACT
+from facade.dialects.emq.wire.structs import access as _access
+from facade.dialects.emq.wire.structs import message as _message
+from facade.dialects.emq.wire.structs import queue as _queue
+from facade.dialects.emq.wire.structs import shared as _shared
+from facade.dialects.emq.wire.structs import statistics as _statistics
+from facade.dialects.emq.wire.tjson import JSON
 
 MODULES = (_shared, _access, _message, _queue, _statistics)
 STRUCTS = {
@@ -39,7 +39,11 @@ TYPES = {
     "json": b"application/x-thrift-json",
 }
 CODECS: dict[str, Codec] = {"binary": BINARY, "compact": COMPACT, "json": JSON}
-LIBRARY: dict[str, Callable[[Any], Any]] = {"binary": TBinaryProtocol, "compact": TCompactProtocol, "json": TJSONProtocol}
+LIBRARY: dict[str, Callable[[Any], Any]] = {
+    "binary": TBinaryProtocol,
+    "compact": TCompactProtocol,
+    "json": TJSONProtocol,
+}
 
 # The library's JSON writes other control characters as they are, which is no JSON.
 _text = st.text(st.one_of(st.characters(exclude_categories=["Cs", "Cc"]), st.sampled_from("\b\f\n\r\t")), max_size=12)
@@ -57,7 +61,8 @@ def values(kind: Kind) -> st.SearchStrategy[Any]:
     """Values of a type; of a struct with any of its optional fields unset."""
     if kind.shape is not None:
         fields = {
-            field.attribute: values(field.kind) if field.is_required else st.none() | values(field.kind) for field in kind.shape.fields
+            field.attribute: values(field.kind) if field.is_required else st.none() | values(field.kind)
+            for field in kind.shape.fields
         }
         return st.builds(kind.shape.make, **fields)
     if kind.key is not None and kind.item is not None:
@@ -70,7 +75,10 @@ def values(kind: Kind) -> st.SearchStrategy[Any]:
 @cache
 def oracle(shape: Shape) -> Any:
     """The struct as the library's generator would declare it."""
-    rows = {field.number: (field.number, field.kind.code, field.attribute, _arguments(field.kind), None) for field in shape.fields}
+    rows = {
+        field.number: (field.number, field.kind.code, field.attribute, _arguments(field.kind), None)
+        for field in shape.fields
+    }
     attributes = tuple(field.attribute for field in shape.fields)
 
     def init(self: Any, **given: Any) -> None:
@@ -95,14 +103,18 @@ def translated(value: Any, kind: Kind) -> Any:
     if value is None:
         return None
     if kind.shape is not None:
-        fields = {field.attribute: translated(getattr(value, field.attribute), field.kind) for field in kind.shape.fields}
+        fields = {
+            field.attribute: translated(getattr(value, field.attribute), field.kind) for field in kind.shape.fields
+        }
         return oracle(kind.shape)(**fields)
     if kind.key is not None and kind.item is not None:
         return {translated(key, kind.key): translated(item, kind.item) for key, item in value.items()}
     return [translated(item, kind.item) for item in value] if kind.item is not None else value
 
 
-def message(protocol: str, name: str, write: Callable[[Any], None], *, kind: int = TMessageType.CALL, seqid: int = 7) -> bytes:
+def message(
+    protocol: str, name: str, write: Callable[[Any], None], *, kind: int = TMessageType.CALL, seqid: int = 7
+) -> bytes:
     """A message of the library's, of which `write` writes the struct."""
     buffer = TMemoryBuffer()
     library = LIBRARY[protocol](buffer)

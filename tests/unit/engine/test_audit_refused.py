@@ -6,10 +6,10 @@ from typing import Any, cast
 
 from engine.errors import NotAuthorised
 from engine.queues.callers.audit import FAILURES_A_SECOND, Audit
-from engine.runtime.asked import note
-from engine.runtime.counters import Counters
 from engine.settings import EngineSettings
 from engine.shapes import Principal
+from runtime.asked import note
+from runtime.counters import Counters
 from schemas.vocabulary import Verb
 from schemas.wire import decode
 
@@ -24,7 +24,9 @@ def an_audit() -> Audit:
 
 def kept(audit: Audit) -> list[dict[str, Any]]:
     found = [decode(value) for value, _ in audit._left]
-    return [{name: getattr(one, name) for name in one.__struct_fields__ if name not in ("at_ms", "number")} for one in found]
+    return [
+        {name: getattr(one, name) for name in one.__struct_fields__ if name not in ("at_ms", "number")} for one in found
+    ]
 
 
 async def test_a_refusal_is_written_down_as_that_of_a_task() -> None:
@@ -35,7 +37,12 @@ async def test_a_refusal_is_written_down_as_that_of_a_task() -> None:
     audit.refused("10.0.0.1", BY, Verb.RECEIVE, "q", "sqs.ReceiveMessage", 403, ERROR, "id-1")
     first, second = kept(audit)
     assert first == second
-    assert (first["principal"], first["key_id"], first["outcome"], first["error"]) == ("alice", "a1", "refused", "not_authorised")
+    assert (first["principal"], first["key_id"], first["outcome"], first["error"]) == (
+        "alice",
+        "a1",
+        "refused",
+        "not_authorised",
+    )
 
 
 async def test_a_flood_of_them_is_bounded() -> None:

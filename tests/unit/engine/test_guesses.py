@@ -8,7 +8,7 @@ import pytest
 
 from engine.errors import TooManyAttempts
 from engine.queues.callers.guesses import ADDRESS, BUCKETS, KEY, KEY_AT_ADDRESS, KNOWN_S, LOG_S, Guesses
-from engine.runtime.counters import Counters
+from runtime.counters import Counters
 
 BURST, LEAK = KEY_AT_ADDRESS
 

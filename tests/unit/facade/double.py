@@ -11,36 +11,35 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 from engine.errors import Denied, EngineError, NotAuthenticated
-from engine.runtime.asked import Asked
 from engine.shapes import Alarm, Delivery, Peeked, Principal, QueueInfo, TagInfo, TaskInfo
+from runtime.asked import Asked
 from schemas.filters import Condition, Filter
-from schemas.records import Attribute, Message, Origin, QueueRecord, RedrivePolicy
+from schemas.records import Attribute, Message, Origin, QueueRecord
+from schemas.records.settings import RedrivePolicy
 
 AT = 1_767_225_600_000
 FILTER = Filter([Condition("kind", "string", b"retail"), Condition("vip")], "OR")
 TAG = TagInfo("billing", AT, AT, FILTER, {"a": "b"}, 12, 9, 1, 2, 0)
 QUEUE = QueueInfo(
+    name="orders", owner="shop", created_at_ms=AT, modified_at_ms=AT, source_queues=["x"], tags=[TAG],
+    partitions=4, delay_ms=250, receive_wait_ms=1500, redrive_policy=RedrivePolicy("dead", 5),
+)  # fmt: skip
+RECORD = QueueRecord(
     "orders",
+    "0123456789ab",
     "shop",
     AT,
     AT,
-    4,
-    250,
-    30_000,
-    345_600_000,
-    262_144,
-    1500,
-    100,
-    False,
-    False,
-    False,
-    "queue",
-    {},
-    RedrivePolicy("dead", 5),
-    ["x"],
-    [TAG],
+    partitions=4,
+    delay_ms=250,
+    lease_ms=30_000,
+    retention_ms=345_600_000,
+    max_message_bytes=262_144,
+    receive_wait_ms=1500,
+    max_receive_messages=100,
+    tags=[],
+    next_tag_id=1,
 )
-RECORD = QueueRecord("orders", "0123456789ab", "shop", AT, AT, 4, 250, 30_000, 345_600_000, 262_144, 1500, 100, [], 1)
 TASK = TaskInfo("t1", "running", "dead", None, None, 10, 1, 0, 2, AT, AT, "")
 ORIGIN = Origin("f", "billing", "o", "orders", "billing", "exhausted", 5, AT, AT, AT)
 TEXT = Message(b"text", {"kind": Attribute("string", b"retail"), "raw": Attribute("string", b"\xff")}, sender="shop")
@@ -67,20 +66,33 @@ class RecordingAudit:
     def begin(self, peer: str) -> Asked:
         return Asked(peer)
 
-    async def end(self, asked: Asked, operation: str, status: int, error: BaseException | None, request_id: str = "") -> None:
+    async def end(
+        self, asked: Asked, operation: str, status: int, error: BaseException | None, request_id: str = ""
+    ) -> None:
         self.heard.append((asked.peer, operation, status, type(error).__name__ if error else "", request_id))
 
-    def refused(self, peer: str, by: Principal, verb: str, queue: str, operation: str, status: int, error: Denied, request_id: str) -> None:
+    def refused(
+        self,
+        peer: str,
+        by: Principal,
+        verb: str,
+        queue: str,
+        operation: str,
+        status: int,
+        error: Denied,
+        request_id: str,
+    ) -> None:
         self.heard.append((peer, operation, status, type(error).__name__, request_id))
         self.refused_.append((by, verb, queue))
 
 
 class RecordingEngine:
-    """Every async method records its arguments, then raises `error` or returns `answers[its
-    name]`.
+    """Is each of its services, too. Every async method records its arguments, then raises `error`
+    or returns `answers[its name]`.
     """
 
     def __init__(self) -> None:
+        self.messages = self.queues = self.callers = self.tasks = self.alerts = self.transactions = self.routes = self
         self.calls: list[tuple[Any, ...]] = []
         self.answers: dict[str, Any] = {}
         self.error: BaseException | None = None

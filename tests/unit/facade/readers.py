@@ -17,42 +17,43 @@ from engine.rules.ids import Ids
 from engine.rules.queue import Queue
 from facade.called import base_of
 from facade.dialect import Refusal
-from facade.emq import signature as emq_signature
-from facade.emq.wire.protocols import decode_call
-from facade.emq.wire.services import MESSAGE_SERVICE
+from facade.dialects.emq import signature as emq_signature
+from facade.dialects.emq.wire.protocols import decode_call
+from facade.dialects.emq.wire.services import MESSAGE_SERVICE
+from facade.dialects.mns import signature as mns_signature
+from facade.dialects.mns.messages import delayed, properties
+from facade.dialects.mns.wire import query, replies, xml
+from facade.dialects.native.exchange import BODY_BYTES
+from facade.dialects.native.operations import OPERATIONS
+from facade.dialects.native.wire.shapes import SendBody
+from facade.dialects.native.wire.translate import entries_of
+from facade.dialects.rocketmq import signature as rocketmq_signature
+from facade.dialects.rocketmq.messages import ordering
+from facade.dialects.rocketmq.messages import properties as rocketmq_properties
+from facade.dialects.rocketmq.queues import expressions
+from facade.dialects.rocketmq.wire import rocketmq_pb2 as pb
+from facade.dialects.rocketmq.wire.errors import RocketError
+from facade.dialects.sqs import paths, signature
+from facade.dialects.sqs.actions import ACTIONS
+from facade.dialects.sqs.messages.attributes import Wanted, incoming
+from facade.dialects.sqs.messages.batches import by_id
+from facade.dialects.sqs.queues import filters, policies, redrive, tags
+from facade.dialects.sqs.queues.names import Place
+from facade.dialects.sqs.wire import forms
+from facade.dialects.sqs.wire import xml as sqs_xml
+from facade.dialects.sqs.wire.errors import SqsError
+from facade.dialects.sqs.wire.limits import LIMITS, REQUEST_BYTES
+from facade.dialects.sqs.wire.shapes import AttributeValue, OutgoingEntry
 from facade.http.asgi import check_media_type, credentials
 from facade.http.bounds.peers import address_of
 from facade.http.decode import check_values, decode_json, decode_query
 from facade.http.front import LONG_BYTES
 from facade.http.problem import ProblemError
 from facade.http.sockets.request import scope_of
-from facade.mns import signature as mns_signature
-from facade.mns.messages import delayed, properties
-from facade.mns.wire import query, replies, xml
-from facade.native.exchange import BODY_BYTES
-from facade.native.operations import OPERATIONS
-from facade.native.wire.shapes import SendBody
-from facade.native.wire.translate import entries_of
-from facade.rocketmq import signature as rocketmq_signature
-from facade.rocketmq.messages import ordering
-from facade.rocketmq.messages import properties as rocketmq_properties
-from facade.rocketmq.queues import expressions
-from facade.rocketmq.wire import rocketmq_pb2 as pb
-from facade.rocketmq.wire.errors import RocketError
-from facade.sqs import paths, signature
-from facade.sqs.actions import ACTIONS
-from facade.sqs.messages.attributes import Wanted, incoming
-from facade.sqs.messages.batches import by_id
-from facade.sqs.queues import filters, policies, redrive, tags
-from facade.sqs.queues.names import Place
-from facade.sqs.wire import forms
-from facade.sqs.wire import xml as sqs_xml
-from facade.sqs.wire.errors import SqsError
-from facade.sqs.wire.limits import LIMITS, REQUEST_BYTES
-from facade.sqs.wire.shapes import AttributeValue, OutgoingEntry
 from schemas.identity import BadIdentity
-from schemas.records import Attribute, Message, QueueRecord, TagRecord
+from schemas.records import Attribute, Message
 from schemas.wire import UndecodableRecord, decode, encode
+from tests.unit.records import queue_record
 
 HEAD = 65_000
 NATIVE = 16_777_216
@@ -98,7 +99,9 @@ def texts(start: str, unit: str, end: str = "") -> Callable[[int], str]:
 
 def numbered(start: bytes, unit: bytes, end: bytes) -> Callable[[int], bytes]:
     """Of units that differ."""
-    return lambda size: start + b"".join(unit % number for number in range((size - len(start)) // (len(unit) + 2))) + end
+    return lambda size: (
+        start + b"".join(unit % number for number in range((size - len(start)) // (len(unit) + 2))) + end
+    )
 
 
 def of_json(unit: bytes) -> Iterator[tuple[str, Callable[[int], bytes]]]:
@@ -160,7 +163,9 @@ def thrift(start: bytes, unit: bytes) -> Callable[[int], bytes]:
 
 
 def native_messages(size: int) -> bytes:
-    return b'{"messages":[{"body":"a","attributes":{"a":{"type":"number","value":"%s"}}}]}' % (b"0" * (size - 80) + b"x")
+    return b'{"messages":[{"body":"a","attributes":{"a":{"type":"number","value":"%s"}}}]}' % (
+        b"0" * (size - 80) + b"x"
+    )
 
 
 def decoding(shape: Any) -> Callable[[bytes], Any]:
@@ -231,7 +236,7 @@ OF_MESSAGE = pb.SystemProperties(message_id="i")
 OPERATIONS_WITH_QUERY = [operation.query for operation in OPERATIONS if operation.query is not None]
 IDS = Ids("secret")
 QUEUE = Queue(
-    QueueRecord("q", "a" * 12, "", 0, 0, 1, 0, 30_000, 86_400_000, 262_144, 0, 100, [TagRecord(0, "default", 1, 0, [0])], 1),
+    queue_record("q", incarnation='a' * 12, owner='', created_at_ms=0, modified_at_ms=0),
     "lw",
 )  # fmt: skip
 SEND = msgspec.json.Decoder(SendBody)
@@ -250,18 +255,36 @@ READERS = [
         if operation.name in ("redrive", "create_queue", "receive", "ack")
         for name, make in of_json(b"filter")
     ),
-    *(Reader(f"SQS JSON send: {name}", AWS.json_bytes, make, sqs_json("SendMessageBatch")) for name, make in of_json(b"Entries")),
-    *(Reader(f"SQS JSON create: {name}", REQUEST_BYTES, make, sqs_json("CreateQueue")) for name, make in of_json(b"Attributes")),
+    *(
+        Reader(f"SQS JSON send: {name}", AWS.json_bytes, make, sqs_json("SendMessageBatch"))
+        for name, make in of_json(b"Entries")
+    ),
+    *(
+        Reader(f"SQS JSON create: {name}", REQUEST_BYTES, make, sqs_json("CreateQueue"))
+        for name, make in of_json(b"Attributes")
+    ),
     *(Reader(f"SQS form: {name}", AWS.form_bytes, make, sqs_form) for name, make in FORMS.items()),
     *(
-        Reader(f"SQS number: {unit!r}", 1_048_576, texts("", unit, "x"), lambda text: incoming({"a": AttributeValue("Number", text)}))
+        Reader(
+            f"SQS number: {unit!r}",
+            1_048_576,
+            texts("", unit, "x"),
+            lambda text: incoming({"a": AttributeValue("Number", text)}),
+        )
         for unit in ("0", "1", "0.", "1e1", "+", "٣")
     ),
     *(
-        Reader(f"SQS number in 400: {unit!r}", 400, texts("", unit, "x"), lambda text: incoming({"a": AttributeValue("Number", text)}))
+        Reader(
+            f"SQS number in 400: {unit!r}",
+            400,
+            texts("", unit, "x"),
+            lambda text: incoming({"a": AttributeValue("Number", text)}),
+        )
         for unit in ("0", "1", "00.")
     ),
-    Reader("SQS attribute name", 1_048_576, texts("a", "."), lambda text: incoming({text: AttributeValue("String", "a")})),
+    Reader(
+        "SQS attribute name", 1_048_576, texts("a", "."), lambda text: incoming({text: AttributeValue("String", "a")})
+    ),
     Reader("SQS data type", 1_048_576, texts("String.", "a."), lambda text: incoming({"a": AttributeValue(text, "a")})),
     Reader(
         "SQS batch",
@@ -288,11 +311,15 @@ READERS = [
             "stars": texts('{"Statement":{"Effect":"Allow","Principal":"*","Action":["sqs:', "*a", '"]}}'),
             "stars alone": texts('{"Statement":{"Effect":"Allow","Principal":"*","Action":["sqs:', "*", 'z"]}}'),
             "marks": texts('{"Statement":{"Effect":"Allow","Principal":"*","Action":["sqs:', "*?", '"]}}'),
-            "many": lambda size: numbered(b'{"Statement":{"Effect":"Allow","Principal":"*","Action":[', b'"sqs:*%x*",', b'"sqs:*"]}}')(
-                size
-            ).decode(),
-            "resources": texts('{"Statement":{"Effect":"Allow","Principal":"*","Action":"*","Resource":"arn:a:sqs:b:c:', "*a", '"}}'),
-            "principals": texts('{"Statement":{"Effect":"Allow","Principal":{"AWS":"arn:aws:iam::1:user/', "a/", ':"},"Action":"*"}}'),
+            "many": lambda size: numbered(
+                b'{"Statement":{"Effect":"Allow","Principal":"*","Action":[', b'"sqs:*%x*",', b'"sqs:*"]}}'
+            )(size).decode(),
+            "resources": texts(
+                '{"Statement":{"Effect":"Allow","Principal":"*","Action":"*","Resource":"arn:a:sqs:b:c:', "*a", '"}}'
+            ),
+            "principals": texts(
+                '{"Statement":{"Effect":"Allow","Principal":{"AWS":"arn:aws:iam::1:user/', "a/", ':"},"Action":"*"}}'
+            ),
         }.items()
     ),
     Reader("SQS filter policy", REQUEST_BYTES, texts('{"a":[', '"a",', '"a"]}'), filters.filter_of),
@@ -302,7 +329,10 @@ READERS = [
         texts('{"deadLetterTargetArn":"', ":", '","maxReceiveCount":1}'),
         lambda text: redrive.policy_of(text, PLACE),
     ),
-    *(Reader(f"SQS URL: {unit}", REQUEST_BYTES, texts("http://a/", unit), PLACE.of_url) for unit in ("/", "1", "1/", "@", ".", "%")),
+    *(
+        Reader(f"SQS URL: {unit}", REQUEST_BYTES, texts("http://a/", unit), PLACE.of_url)
+        for unit in ("/", "1", "1/", "@", ".", "%")
+    ),
     *(
         Reader(f"SQS path: {unit}", HEAD, texts("/1", unit), lambda text: (paths.is_own(text), paths.of_queue(text)))
         for unit in ("/", "1", "1/a")
@@ -333,7 +363,10 @@ READERS = [
         for unit in (b"&X-Amz-Credential=", b"&X-Amz-Credential=a%2F", b"&a=%41", b"&")
     ),
     *(Reader(f"MNS XML: {name}", xml.MAX_BYTES, make, mns) for name, make in XML.items()),
-    *(Reader(f"MNS query: {unit!r}", HEAD, filled(b"", unit), query.parse) for unit in (b"&a=%41", b"%41", b"%", b"&", b"=")),
+    *(
+        Reader(f"MNS query: {unit!r}", HEAD, filled(b"", unit), query.parse)
+        for unit in (b"&a=%41", b"%41", b"%", b"&", b"=")
+    ),
     *(
         Reader(
             f"MNS signature: {unit!r}",
@@ -368,7 +401,12 @@ READERS = [
         }.items()
     ),
     *(
-        Reader(f"EMQ JSON: {name}", EMQ, make, lambda body: decode_call(b"application/x-thrift-json", body, MESSAGE_SERVICE))
+        Reader(
+            f"EMQ JSON: {name}",
+            EMQ,
+            make,
+            lambda body: decode_call(b"application/x-thrift-json", body, MESSAGE_SERVICE),
+        )
         for name, make in of_json(b"a")
     ),
     Reader(
@@ -377,7 +415,10 @@ READERS = [
         filled(b'[1,"sendMessage",1,', b"1", b",{}]"),
         lambda body: decode_call(b"application/x-thrift-json", body, MESSAGE_SERVICE),
     ),
-    *(Reader(f"EMQ signature: {unit!r}", HEAD, filled(b"Galaxy-V2 ", unit), emq_signature.claimed_key_id) for unit in (b" ", b"a", b"a:")),
+    *(
+        Reader(f"EMQ signature: {unit!r}", HEAD, filled(b"Galaxy-V2 ", unit), emq_signature.claimed_key_id)
+        for unit in (b" ", b"a", b"a:")
+    ),
     *(
         Reader(
             f"RocketMQ signature: {unit!r}",
@@ -397,7 +438,12 @@ READERS = [
         for unit in ("a||", "|", " ", "a")
     ),
     *(
-        Reader(f"RocketMQ message: {name}", ROCKETMQ, make, lambda body: rocketmq_properties.attributes_of(pb.Message.FromString(body)))
+        Reader(
+            f"RocketMQ message: {name}",
+            ROCKETMQ,
+            make,
+            lambda body: rocketmq_properties.attributes_of(pb.Message.FromString(body)),
+        )
         for name, make in {
             "keys": lambda size: rocketmq_message(b"\x12\x01a" * (size // 3)),
             "a key": lambda size: rocketmq_message(pb.SystemProperties(keys=["a" * size]).SerializeToString()),
@@ -413,9 +459,14 @@ READERS = [
     Reader("SQS tags", REQUEST_BYTES, texts("", " ."), lambda text: tags.checked("q", {"a": text})),
     *(Reader(f"id: {unit!r}", AWS.json_bytes, texts("", unit), IDS.read_id) for unit in ("-", "0", "4")),
     *(Reader(f"handle: {unit!r}", AWS.json_bytes, texts("", unit), IDS.read_handle) for unit in ("-", "A", "=")),
-    *(Reader(f"path: {unit!r}", HEAD, filled(b"/", unit), scope_of_path) for unit in (b"%41", b"%", b"/", b"?", b"../")),
     *(
-        Reader(f"media type: {unit!r}", HEAD, filled(b"a", unit), lambda value: check_media_type({b"content-type": value}))
+        Reader(f"path: {unit!r}", HEAD, filled(b"/", unit), scope_of_path)
+        for unit in (b"%41", b"%", b"/", b"?", b"../")
+    ),
+    *(
+        Reader(
+            f"media type: {unit!r}", HEAD, filled(b"a", unit), lambda value: check_media_type({b"content-type": value})
+        )
         for unit in (b";", b";charset=a", b" ")
     ),
     Reader("Basic", HEAD, filled(b"Basic ", b"YTph"), lambda value: credentials({b"authorization": value})),

@@ -14,13 +14,13 @@ from engine.engine import Engine
 from engine.errors import NotAuthenticated, NotAuthorised, Overloaded
 from engine.shapes import Principal
 from facade.config import Settings
+from facade.dialects.native.dialect import NativeDialect
 from facade.http.asgi import ClientGone, unless_gone
 from facade.http.bounds.intake import Intake
 from facade.http.bounds.shares import Shares
 from facade.http.front import Front
 from facade.http.metrics import Metrics
 from facade.http.problem import ProblemError
-from facade.native.dialect import NativeDialect
 from tests.unit.facade.double import RecordingEngine
 
 RECEIVE = "/v1/queues/orders/receive"
@@ -114,7 +114,9 @@ async def test_a_request_that_is_answered_holds_no_bytes(engine: RecordingEngine
     assert (good.sent[0]["status"], bad.sent[0]["status"], intake.shares.held, intake.requests) == (200, 400, 0, 0)
 
 
-async def test_a_receive_is_cancelled_and_not_answered_when_its_client_goes(app: ASGIApp, engine: RecordingEngine) -> None:
+async def test_a_receive_is_cancelled_and_not_answered_when_its_client_goes(
+    app: ASGIApp, engine: RecordingEngine
+) -> None:
     engine.hold = asyncio.Event()
     client = Client(b"{}")
     request = asyncio.create_task(serve(app, client))
@@ -202,14 +204,18 @@ async def test_a_caller_is_whom_the_engine_makes_of_the_credentials(
         "Basic CjpzCg==",
     ],
 )
-async def test_credentials_that_cannot_be_read_are_none(client: httpx.AsyncClient, engine: RecordingEngine, stated: str) -> None:
+async def test_credentials_that_cannot_be_read_are_none(
+    client: httpx.AsyncClient, engine: RecordingEngine, stated: str
+) -> None:
     answer = await client.post(RECEIVE, headers={"authorization": stated})
 
     assert (answer.status_code, answer.json()["code"], engine.calls) == (401, "not_authenticated", [])
     assert answer.headers["www-authenticate"].startswith("Basic ")
 
 
-async def test_a_caller_whom_the_engine_refuses_is_told_how_to_authenticate(client: httpx.AsyncClient, engine: RecordingEngine) -> None:
+async def test_a_caller_whom_the_engine_refuses_is_told_how_to_authenticate(
+    client: httpx.AsyncClient, engine: RecordingEngine
+) -> None:
     engine.refuse = NotAuthenticated()
     unknown = await client.get("/v1/queues", headers=basic(b"shop:wrong"))
     engine.refuse, engine.error = None, NotAuthorised()

@@ -35,7 +35,9 @@ def refusal(body: bytes) -> tuple[str, str | None, Any, Any]:
 
 
 def test_a_body_of_the_shape_is_read() -> None:
-    assert decode_json(msgspec.json.Decoder(Body), b'{"name": "a", "entries": [{"delay_seconds": 3}]}') == Body("a", [Entry(3)])
+    assert decode_json(msgspec.json.Decoder(Body), b'{"name": "a", "entries": [{"delay_seconds": 3}]}') == Body(
+        "a", [Entry(3)]
+    )
 
 
 @pytest.mark.parametrize(
@@ -45,7 +47,10 @@ def test_a_body_of_the_shape_is_read() -> None:
         (b'{"name": "toolong"}', ("invalid_value", "name", "str of length <= 5", "toolong")),
         (b"{}", ("missing_field", "name", None, None)),
         (b'{"name": "a", "nme": 1}', ("unknown_field", "nme", None, 1)),
-        (b'{"name": "a", "entries": [{}, {"delay_seconds": 901}]}', ("invalid_value", "entries[1].delay_seconds", "int <= 900", 901)),
+        (
+            b'{"name": "a", "entries": [{}, {"delay_seconds": 901}]}',
+            ("invalid_value", "entries[1].delay_seconds", "int <= 900", 901),
+        ),
         (b'{"name": "a", "entries": [{"delay": 1}]}', ("unknown_field", "entries[0].delay", None, 1)),
         (b"[]", ("wrong_type", "body", "object", [])),
         (b" \n", ("missing_body", "body", None, None)),

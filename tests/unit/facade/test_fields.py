@@ -15,14 +15,15 @@ import pytest
 from engine.errors import InvalidValue
 from engine.meters.shapes import AGGREGATORS, METRICS
 from engine.rules import limits
-from engine.rules.fifo import CHOICES, SCOPES, check_entries
-from engine.rules.limits import ASKED, RANGES, check_asked, check_settings
+from engine.rules.fifo import check_entries
+from engine.rules.limits import ASKED, check_asked, check_settings
 from engine.rules.new_queue import new_record
-from engine.shapes import QueueSettings, SendEntry
-from facade.native.reference.fields import about_of, rows_of
-from facade.native.reference.page import page_of
-from facade.native.wire.replies_watching import REQUESTS
-from facade.native.wire.units import to_seconds
+from engine.shapes import SendEntry
+from facade.dialects.native.reference.fields import about_of, rows_of
+from facade.dialects.native.reference.page import page_of
+from facade.dialects.native.wire.replies_watching import REQUESTS
+from facade.dialects.native.wire.units import to_seconds
+from schemas.records.settings import EXHAUSTED, SCOPES, TABLE, QueueSettings
 from schemas.vocabulary import (
     AlertChange,
     DecisionReason,
@@ -33,6 +34,7 @@ from schemas.vocabulary import (
     Reason,
     RetentionFrom,
     Role,
+    StaleReason,
     Subject,
     TaskStatus,
     Telling,
@@ -80,10 +82,16 @@ ASKINGS = {
     "grace_seconds": "grace_ms",
     "expires_at_ms": "expires_at_ms",
 }
+# The settings that are numbers: their ends.
+NUMBERS = {
+    name: (setting.low, setting.high)
+    for name, setting in TABLE.items()
+    if setting.high and not isinstance(setting.default, list)
+}
 WORDS: dict[str, list[str]] = {
     "state": [str(word) for word in MessageState],
     "dedup_scope": list(SCOPES),
-    "on_exhausted": list(CHOICES),
+    "on_exhausted": list(EXHAUSTED),
     "retention_from": [*map(str, RetentionFrom)],
     "reason": [*map(str, Reason), ""],
 }
@@ -121,7 +129,7 @@ async def test_every_number_of_a_request_has_the_range_of_the_engine(document: d
         if found is None:
             continue
         settings = struct in ("CreateQueueBody", "SetQueueBody")
-        low, high = RANGES[SETTINGS[field]] if settings else ASKED[ASKINGS[field]]
+        low, high = NUMBERS[SETTINGS[field]] if settings else ASKED[ASKINGS[field]]
         if field.endswith("_seconds"):
             low, high = to_seconds(low), to_seconds(high)  # type: ignore[assignment]
         assert (found["minimum"], found["maximum"]) == (low, high), f"{struct}.{field}"
@@ -141,9 +149,9 @@ def test_the_table_is_what_the_engine_checks(field: str) -> None:
         assert (caught.value.field, caught.value.limit, caught.value.given) == (field, [low, high], bad)
 
 
-@pytest.mark.parametrize("field", [*RANGES])
+@pytest.mark.parametrize("field", [*NUMBERS])
 def test_the_table_of_settings_is_what_the_engine_checks(field: str) -> None:
-    low, high = RANGES[field]
+    low, high = NUMBERS[field]
     check_settings(msgspec.structs.replace(QueueSettings(), **{field: low}))
     check_settings(msgspec.structs.replace(QueueSettings(), **{field: high}))
     for bad in (low - 1, high + 1):
@@ -160,7 +168,9 @@ async def test_lists_are_as_long_as_the_engine_takes(document: dict[str, Any]) -
         "ids": schemas["RedriveBody"]["properties"]["ids"]["anyOf"][0],
     }
 
-    assert {field: (schema["minItems"], schema["maxItems"]) for field, schema in found.items()} == {field: ASKED[field] for field in found}
+    assert {field: (schema["minItems"], schema["maxItems"]) for field, schema in found.items()} == {
+        field: ASKED[field] for field in found
+    }
 
 
 def enums(schema: Any) -> Iterator[list[str]]:
@@ -176,12 +186,13 @@ async def test_every_word_of_the_engine_is_an_enum(document: dict[str, Any]) -> 
     fields = [(name, field, s) for name, one in schemas.items() for field, s in one.get("properties", {}).items()]
     fields += [(name, field, schema) for name, field, schema in requests(document)]
     for name, field, schema in fields:
-        if field in WORDS and name not in ("Problem", "TransactionReply"):
+        if field in WORDS and name not in ("Problem", "TransactionReply", "ResultReply"):
             assert list(enums(schema)) == [WORDS[field]], f"{name}.{field}"
     assert list(enums(schemas["TaskReply"]["properties"]["status"])) == [[str(word) for word in TaskStatus]]
     about = schemas["TransactionReply"]["properties"]
     assert list(enums(about["status"])) == [[str(word) for word in TransactionStatus]]
     assert list(enums(about["reason"])) == [[*map(str, DecisionReason), ""]]
+    assert list(enums(schemas["ResultReply"]["properties"]["reason"])) == [[*map(str, StaleReason)]]
 
 
 OTHER_WORDS: dict[str, list[str]] = {
@@ -223,9 +234,19 @@ async def test_maps_and_ids_have_the_bounds_of_the_engine(document: dict[str, An
     assert part("WebhookBody", "secret")["minLength"] == 16
     for field in ("group", "dedup_id"):
         pattern = re.compile(part("SendMessage", field)["pattern"])
-        for text, good in (("g", True), ("~" * 128, True), ("", False), ("g" * 129, False), ("a b", False), ("ü", False), ("g\n", False)):
+        for text, good in (
+            ("g", True),
+            ("~" * 128, True),
+            ("", False),
+            ("g" * 129, False),
+            ("a b", False),
+            ("ü", False),
+            ("g\n", False),
+        ):
             assert (pattern.fullmatch(text) is not None) is good, text
-            record = msgspec.structs.replace(new_record("q", "o", QueueSettings(fifo=True), 1, (), 0), content_dedup=True)
+            record = msgspec.structs.replace(
+                new_record("q", "o", QueueSettings(fifo=True), 1, (), 0), content_dedup=True
+            )
             entry = SendEntry(b"x", group=text) if field == "group" else SendEntry(b"x", group="g", dedup_id=text)
             if good:
                 check_entries(record, [entry])
@@ -249,12 +270,16 @@ async def test_every_field_says_what_it_is_for(document: dict[str, Any]) -> None
         for field, schema in one.get("properties", {}).items()
         if not about_of(schema, schemas)
     ]
-    silent += [f"{struct}.{field}" for struct, field, schema in requests(document) if struct[0].islower() and not schema]
+    silent += [
+        f"{struct}.{field}" for struct, field, schema in requests(document) if struct[0].islower() and not schema
+    ]
 
     assert silent == []
 
 
-async def test_people_see_the_fields_of_every_request_and_answer(document: dict[str, Any], client: httpx.AsyncClient) -> None:
+async def test_people_see_the_fields_of_every_request_and_answer(
+    document: dict[str, Any], client: httpx.AsyncClient
+) -> None:
     page, schemas = (await client.get("/docs")).text, document["components"]["schemas"]
     for methods in document["paths"].values():
         for operation in methods.values():
@@ -281,7 +306,7 @@ async def test_the_page_is_made_of_the_document_alone(document: dict[str, Any], 
 
 
 def test_the_limits_of_names_are_the_engines() -> None:
-    from facade.native.wire.units import NAME_PATTERN, QUEUE_PATTERN
+    from facade.dialects.native.wire.units import NAME_PATTERN, QUEUE_PATTERN
 
     for pattern, longest in ((NAME_PATTERN, limits.MAX_NAME), (QUEUE_PATTERN, limits.MAX_QUEUE_NAME)):
         assert re.match(pattern, "a" * longest) and not re.match(pattern, "a" * (longest + 1))

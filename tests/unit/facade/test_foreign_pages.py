@@ -12,9 +12,9 @@ import httpx
 import msgspec
 import pytest
 
-from facade.emq.wire.services import SERVICES
-from facade.native.operations import OPERATIONS
-from facade.sqs.actions import ACTIONS, READS
+from facade.dialects.emq.wire.services import SERVICES
+from facade.dialects.native.operations import OPERATIONS
+from facade.dialects.sqs.actions import ACTIONS, READS
 from tests.unit.facade.double import RecordingEngine
 
 PLAIN, FORM = {"content-type": "text/plain;charset=UTF-8"}, {"content-type": "application/x-www-form-urlencoded"}
@@ -22,7 +22,12 @@ CROSS = {"sec-fetch-site": "cross-site"}
 # What browsers say of themselves, by who asks.
 FOREIGN: dict[str, Mapping[str, str]] = {
     "fetch of another site": {**CROSS, "origin": "http://evil.example", "sec-fetch-mode": "no-cors"},
-    "form of another site": {**CROSS, "origin": "http://evil.example", "sec-fetch-mode": "navigate", "sec-fetch-user": "?1"},
+    "form of another site": {
+        **CROSS,
+        "origin": "http://evil.example",
+        "sec-fetch-mode": "navigate",
+        "sec-fetch-user": "?1",
+    },
     "another port": {"sec-fetch-site": "same-site", "origin": "http://leaseway.localhost:3000"},
     "sandboxed": {**CROSS, "origin": "null"},
     "image": {**CROSS, "sec-fetch-mode": "no-cors", "sec-fetch-dest": "image"},
@@ -76,7 +81,9 @@ def native() -> list[Route]:
         found.append(Route(f"native {operation.name}, empty", operation.method, path))
         found.append(Route(f"native {operation.name}, text", operation.method, path, body, PLAIN))
         found.append(Route(f"native {operation.name}, form", operation.method, path, body, FORM))
-        found.append(Route(f"native {operation.name}, JSON", operation.method, path, body, {"content-type": "application/json"}))
+        found.append(
+            Route(f"native {operation.name}, JSON", operation.method, path, body, {"content-type": "application/json"})
+        )
     return found
 
 
@@ -96,10 +103,12 @@ def sqs() -> list[Route]:
 def mns() -> list[Route]:
     message = b"<Message><MessageBody>x</MessageBody></Message>"
     rows = [
-        ("PUT", "/queues/orders", b""), ("PUT", "/queues/orders?metaoverride=true", b""), ("GET", "/queues/orders", b""),
+        ("PUT", "/queues/orders", b""), ("PUT", "/queues/orders?metaoverride=true", b""),
+        ("GET", "/queues/orders", b""),
         ("GET", "/queues", b""), ("DELETE", "/queues/orders", b""), ("POST", "/queues/orders/messages", message),
         ("GET", "/queues/orders/messages", b""), ("GET", "/queues/orders/messages?numOfMessages=16", b""),
-        ("GET", "/queues/orders/messages?peekonly=true", b""), ("DELETE", "/queues/orders/messages?ReceiptHandle=a", b""),
+        ("GET", "/queues/orders/messages?peekonly=true", b""),
+        ("DELETE", "/queues/orders/messages?ReceiptHandle=a", b""),
         ("PUT", "/queues/orders/messages?receiptHandle=a&visibilityTimeout=1", b""),
     ]  # fmt: skip
     return [
@@ -133,7 +142,9 @@ async def asked(client: httpx.AsyncClient, route: Route, page: Mapping[str, str]
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.name)
-async def test_a_page_of_another_origin_changes_nothing(client: httpx.AsyncClient, engine: RecordingEngine, route: Route) -> None:
+async def test_a_page_of_another_origin_changes_nothing(
+    client: httpx.AsyncClient, engine: RecordingEngine, route: Route
+) -> None:
     # A route that a dialect does not know by such a head is no route of it.
     known = await asked(client, route, OWN["typed"]) not in (404, 405)
     engine.calls.clear()
@@ -144,14 +155,20 @@ async def test_a_page_of_another_origin_changes_nothing(client: httpx.AsyncClien
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.name)
-async def test_pages_of_ours_and_other_clients_are_answered(client: httpx.AsyncClient, engine: RecordingEngine, route: Route) -> None:
-    silent = ("no browser",) if route in SILENT_ROUTES and route.name.startswith("SQS ") else ()  # an image may be as silent
+async def test_pages_of_ours_and_other_clients_are_answered(
+    client: httpx.AsyncClient, engine: RecordingEngine, route: Route
+) -> None:
+    silent = (
+        ("no browser",) if route in SILENT_ROUTES and route.name.startswith("SQS ") else ()
+    )  # an image may be as silent
     answers = {name: await asked(client, route, page) for name, page in OWN.items() if name not in silent}
     assert 403 not in answers.values() and len(set(answers.values())) <= 2, answers
 
 
 @pytest.mark.parametrize("route", SILENT_ROUTES, ids=lambda route: route.name)
-async def test_a_get_that_does_not_say_whence_changes_nothing(client: httpx.AsyncClient, engine: RecordingEngine, route: Route) -> None:
+async def test_a_get_that_does_not_say_whence_changes_nothing(
+    client: httpx.AsyncClient, engine: RecordingEngine, route: Route
+) -> None:
     for name, page in {**SILENT, **(SILENT_CLIENTS if route.name.startswith("SQS ") else {})}.items():
         assert await asked(client, route, page) == 403, name
     assert engine.calls == []

@@ -165,7 +165,9 @@ async def test_what_no_dialect_claims_is_for_the_rest(fronts: Fronts) -> None:
 async def test_who_asks_is_told_before_the_body_is_read_unless_it_is_signed(fronts: Fronts, signs_body: bool) -> None:
     toy, client = Toy(signs_body=signs_body), Client(b"hello")
 
-    assert body_of(await fronts.ask(toy, client=client, x_stranger="yes")) == b"error NotAuthenticated not_authenticated"
+    assert (
+        body_of(await fronts.ask(toy, client=client, x_stranger="yes")) == b"error NotAuthenticated not_authenticated"
+    )
     assert toy.exchange is not None
     assert toy.exchange.seen == [b"hello" if signs_body else b""]
     assert len(client._events) == (0 if signs_body else 1)
@@ -197,7 +199,9 @@ CROSS, SAME = {"sec_fetch_site": "cross-site"}, {"sec_fetch_site": "same-origin"
         ({"changes": False}, CROSS, False),
     ],
 )
-async def test_pages_of_other_sites_change_nothing(fronts: Fronts, toy: dict[str, Any], headers: dict[str, Any], refused: bool) -> None:
+async def test_pages_of_other_sites_change_nothing(
+    fronts: Fronts, toy: dict[str, Any], headers: dict[str, Any], refused: bool
+) -> None:
     answer = body_of(await fronts.ask(Toy(**toy), **headers))
 
     assert answer == (b"error ProblemError cross_site" if refused else b"toy: HELLO")
@@ -219,9 +223,12 @@ async def test_a_dialect_may_take_less_than_the_service(fronts: Fronts) -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "logged"), [(RuntimeError("a bug"), True), (Overloaded(), False), (Refusal("no"), False), (ProblemError("too_deep"), False)]
+    ("error", "logged"),
+    [(RuntimeError("a bug"), True), (Overloaded(), False), (Refusal("no"), False), (ProblemError("too_deep"), False)],
 )
-async def test_what_nobody_expects_is_logged_once(fronts: Fronts, error: Exception, logged: bool, caplog: pytest.LogCaptureFixture) -> None:
+async def test_what_nobody_expects_is_logged_once(
+    fronts: Fronts, error: Exception, logged: bool, caplog: pytest.LogCaptureFixture
+) -> None:
     def fails(text: str) -> None:
         raise error
 
@@ -300,10 +307,17 @@ async def test_open_mode_answers_to_names_of_this_machine_only(path: str) -> Non
     came.
     """
     engine = RecordingEngine()
-    for auth, host, refused in (("open", "evil.example", True), ("open", "localhost:9400", False), ("required", "queues.example", False)):
+    for auth, host, refused in (
+        ("open", "evil.example", True),
+        ("open", "localhost:9400", False),
+        ("required", "queues.example", False),
+    ):
         app = create_app(Settings(auth=auth, admin_key_secret="s"), cast(Engine, engine))
         async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url=f"http://{host}") as client:
-            got = [await client.get(path), await client.post(path, content=b"{}", headers={"x-amz-target": "AmazonSQS.ListQueues"})]
+            got = [
+                await client.get(path),
+                await client.post(path, content=b"{}", headers={"x-amz-target": "AmazonSQS.ListQueues"}),
+            ]
         assert [one.status_code == 421 for one in got] == [refused, refused]
         if refused:
             assert [one.json()["code"] for one in got] == ["misdirected", "misdirected"]

@@ -14,14 +14,18 @@ from typing import Any
 import msgspec
 import pytest
 
+from engine.plane.library import LEARNT
 from facade.http.sockets.answers import OTHER
 from facade.http.sockets.library import ALL, NativeFront
-from facade.http.sockets.listener import REQUESTS
+from facade.http.sockets.listener import LANES, REQUESTS
 
 pytestmark = pytest.mark.usefixtures("library")
 
 BODY = b'{"QueueUrl":"u"}'
-ONE = b"POST / HTTP/1.1\r\nHost: localhost\r\nX-Amz-Target: AmazonSQS.ReceiveMessage\r\nContent-Length: %d\r\n\r\n%b" % (len(BODY), BODY)
+ONE = (
+    b"POST / HTTP/1.1\r\nHost: localhost\r\nX-Amz-Target: AmazonSQS.ReceiveMessage\r\nContent-Length: %d\r\n\r\n%b"
+    % (len(BODY), BODY)
+)
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n"
 # What the system keeps at both ends with the least buffers, and what the front has read of that.
 SYSTEM_BYTES = 32 * 1024
@@ -73,6 +77,8 @@ def asked(front: NativeFront, pusher: Pusher) -> int:
         pusher.push()
         news: Any = front.look()[0]
         for kind, items in news:
+            if kind == LANES:
+                front.tell(LEARNT, [lane[0] for lane in items])
             if kind == REQUESTS:
                 return int(items[0][0])
     raise TimeoutError("the front has read no request")

@@ -19,15 +19,15 @@ from botocore.credentials import Credentials
 from engine.engine import Engine
 from engine.errors import NotAuthenticated, TooManyAttempts
 from engine.queues.callers.access import Access
-from engine.queues.callers.callers import Callers
 from engine.queues.callers.guesses import KEY_AT_ADDRESS, Guesses
-from engine.runtime.counters import Counters
+from engine.services.callers import CallerService
 from facade.config import Settings
+from facade.dialects.sqs.dialect import SqsDialect
+from facade.dialects.sqs.lanes import SqsLanes
 from facade.http.metrics import Metrics
 from facade.http.sockets.library import FORWARDED, SIGNED, NativeFront
 from facade.http.sockets.listener import SIGNERS
-from facade.sqs.dialect import SqsDialect
-from facade.sqs.lanes import SqsLanes
+from runtime.counters import Counters
 from tests.unit.facade.double import RecordingEngine
 
 KEYS = 16_384  # native/src/auth/keys.rs
@@ -48,7 +48,7 @@ class Guarded(RecordingEngine):
         uses: Any = SimpleNamespace(note=lambda key_id: None)
         nothing = cast(Any, None)
         access = Access(settings, catalog, uses, Guesses(Counters()))
-        self._callers = Callers(catalog, access, nothing, nothing, nothing, nothing)
+        self._callers = CallerService(nothing, catalog, access, nothing, nothing, nothing, nothing)
 
     def signs(self, at: str, *, well: bool = True) -> None:
         self._callers.authenticate_signed("key", lambda secret: well, at)
@@ -83,7 +83,9 @@ def test_of_as_many_keys_as_the_library_has_each_is_somebodys(engine: Guarded, l
         assert lanes.lane(b"localhost", b"/", signer, "http://localhost/000000000000/q").by.id == "key"
 
 
-def test_a_key_is_told_for_where_it_was_proved_and_wrong_ones_from_there_do_not_change_that(engine: Guarded, lanes: SqsLanes) -> None:
+def test_a_key_is_told_for_where_it_was_proved_and_wrong_ones_from_there_do_not_change_that(
+    engine: Guarded, lanes: SqsLanes
+) -> None:
     engine.signs(GOOD)
     for at in (GOOD, BAD):
         for _ in range(2 * BURST):
@@ -120,7 +122,11 @@ def asked_for(front: NativeFront) -> list[tuple[bytes, bytes]]:
 def signed(*lines: str) -> bytes:
     """Returns a SendMessage, as an SDK signs it."""
     body = b'{"QueueUrl":"http://localhost/000000000000/q","MessageBody":"x"}'
-    headers = {"X-Amz-Target": "AmazonSQS.SendMessage", "Content-Type": "application/x-amz-json-1.0", "Host": "localhost"}
+    headers = {
+        "X-Amz-Target": "AmazonSQS.SendMessage",
+        "Content-Type": "application/x-amz-json-1.0",
+        "Host": "localhost",
+    }
     asked = AWSRequest("POST", "http://localhost/", headers=headers, data=body)
     SigV4Auth(Credentials("key", RIGHT), "sqs", "us-east-1").add_auth(asked)
     found = [f"{name}: {value}" for name, value in asked.headers.items()]

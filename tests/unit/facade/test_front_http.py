@@ -46,7 +46,24 @@ HEADERS = [
     "Latin: \xe9",
     "Expect: 100-continue",
 ]
-PIECES = [b"\r\n", b"\n", b"\r", b" ", b"\t", b":", b"\0", b"0", b"f", b";", b",", b"\xff", b"\r\n\r\n", b"\r\n ", b"-", b"+"]
+PIECES = [
+    b"\r\n",
+    b"\n",
+    b"\r",
+    b" ",
+    b"\t",
+    b":",
+    b"\0",
+    b"0",
+    b"f",
+    b";",
+    b",",
+    b"\xff",
+    b"\r\n\r\n",
+    b"\r\n ",
+    b"-",
+    b"+",
+]
 LINES = [
     b"Content-Length: 3\r\n",
     b"content-length: 3, 3\r\n",
@@ -105,7 +122,11 @@ def by_h11(stream: bytes) -> Found:
 def request(chance: random.Random) -> bytes:
     method, target = chance.choice(METHODS), chance.choice(TARGETS)
     version = chance.choice("1111110")
-    lines = [f"{method} {target} HTTP/1.{version}", "Host: localhost:9400", *chance.sample(HEADERS, chance.randrange(4))]
+    lines = [
+        f"{method} {target} HTTP/1.{version}",
+        "Host: localhost:9400",
+        *chance.sample(HEADERS, chance.randrange(4)),
+    ]
     body = bytes(chance.choices(range(256), k=chance.choice([0, 1, 3, 30])))
     kind = chance.random()
     if kind < 0.4:
@@ -116,7 +137,12 @@ def request(chance: random.Random) -> bytes:
         chunks = [part for part in (body[:half], body[half:]) if part]
         extension = chance.choice([b"", b"", b";a", b";a=b"])
         trailers = chance.choice([b"", b"", b"Sum: 1\r\n"])
-        body = b"".join(b"%x%b\r\n%b\r\n" % (len(part), extension, part) for part in chunks) + b"0\r\n" + trailers + b"\r\n"
+        body = (
+            b"".join(b"%x%b\r\n%b\r\n" % (len(part), extension, part) for part in chunks)
+            + b"0\r\n"
+            + trailers
+            + b"\r\n"
+        )
     else:
         body = b""
     return "".join(f"{line}\r\n" for line in lines).encode("latin-1") + b"\r\n" + body

@@ -13,9 +13,9 @@ from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
+from facade.dialects.sqs.signature import Asked, claim_of, signing_key
+from facade.dialects.sqs.wire.errors import SqsError
 from facade.http.sockets.library import fits
-from facade.sqs.signature import Asked, claim_of, signing_key
-from facade.sqs.wire.errors import SqsError
 
 pytestmark = pytest.mark.usefixtures("library")
 
@@ -29,7 +29,11 @@ def signed(chance: random.Random, secret: str = SECRET) -> tuple[list[tuple[str,
     """Headers, path and body of a request, as an SDK signs it."""
     body = b'{"QueueUrl":"http://localhost/000000000000/q","MessageBody":"%d"}' % chance.randrange(10**6)
     path = chance.choice(["/", "/000000000000/q", "/000000000000/q/", "/a-b_c.d"])
-    headers = {"X-Amz-Target": "AmazonSQS.SendMessage", "Content-Type": "application/x-amz-json-1.0", "Host": "localhost:9400"}
+    headers = {
+        "X-Amz-Target": "AmazonSQS.SendMessage",
+        "Content-Type": "application/x-amz-json-1.0",
+        "Host": "localhost:9400",
+    }
     others = {"User-Agent": "an  agent", "amz-sdk-request": "attempt=1", "X-Odd": "a  b", "X-Even": " c "}
     headers |= {name: value for name, value in others.items() if chance.random() < 0.2}
     asked = AWSRequest("POST", f"http://localhost:9400{path}", headers=headers, data=body)
@@ -59,7 +63,9 @@ def key_of(now: datetime) -> bytes:
     return signing_key(SECRET, f"{now:%Y%m%d}", "eu-west-1")
 
 
-def mutated(chance: random.Random, headers: list[tuple[str, str]], path: str, body: bytes) -> tuple[list[tuple[str, str]], str, bytes]:
+def mutated(
+    chance: random.Random, headers: list[tuple[str, str]], path: str, body: bytes
+) -> tuple[list[tuple[str, str]], str, bytes]:
     headers = list(headers)
     at = chance.randrange(len(headers))
     name, value = headers[at]
@@ -84,7 +90,13 @@ def mutated(chance: random.Random, headers: list[tuple[str, str]], path: str, bo
         place = chance.randrange(len(body))
         body = body[:place] + bytes([chance.randrange(32, 127)]) + body[place + 1 :]
     else:
-        more = chance.choice([("x-amz-content-sha256", "UNSIGNED-PAYLOAD"), ("x-amz-security-token", "t"), ("Date", format_datetime(DAY))])
+        more = chance.choice(
+            [
+                ("x-amz-content-sha256", "UNSIGNED-PAYLOAD"),
+                ("x-amz-security-token", "t"),
+                ("Date", format_datetime(DAY)),
+            ]
+        )
         headers.append(more)
     return headers, path, body
 

@@ -7,10 +7,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import random
+import secrets
 import shutil
 import socket
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +21,7 @@ import pytest
 
 from facade.http.sockets.library import Limits, NoLibraryError, chosen, wrong_with
 from facade.http.sockets.listener import Listener, Served
-from facade.stack.data.certificate import Certificate
+from facade.programs.stack.data.certificate import Certificate
 from tests.certificates import Certificates
 
 pytestmark = pytest.mark.usefixtures("library")
@@ -47,9 +50,17 @@ async def echo(scope: Any, receive: Any, send: Any) -> None:
 async def serving(certificate: Certificate, most: int = 100, limits: Limits | None = None) -> AsyncIterator[Any]:
     counts: list[tuple[int, int, int]] = []
     with socket.create_server(("127.0.0.1", 0)) as bound:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)  # what is sent at once comes at once
         served = Served(echo, scheme="https")
         listener = Listener(
-            bound, None, served, 60, most, count=lambda *told: counts.append(told), limits=limits, certificate=certificate.pem()
+            bound,
+            None,
+            served,
+            60,
+            most,
+            count=lambda *told: counts.append(told),
+            limits=limits,
+            certificate=certificate.pem(),
         )
         certificate.renewed = listener.certify
         try:
@@ -69,8 +80,12 @@ def trusting(authority: Certificates, **more: Any) -> ssl.SSLContext:
     return context
 
 
+def request(body: bytes) -> bytes:
+    return b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body)
+
+
 async def asks(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, body: bytes) -> bytes:
-    writer.write(b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body))
+    writer.write(request(body))
     async with asyncio.timeout(20):
         head = await reader.readuntil(b"\r\n\r\n")
         assert head.startswith(b"HTTP/1.1 200 OK\r\n")
@@ -93,7 +108,7 @@ async def test_many_requests_at_once_are_answered_in_order(authority: Certificat
     async with serving(certificate_at(authority.server)) as (address, _):
         reader, writer = await asyncio.open_connection(*address, ssl=trusting(authority))
         for number in range(50):
-            writer.write(b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\n\r\n%03d" % number)
+            writer.write(request(b"%03d" % number))
         for number in range(50):
             async with asyncio.timeout(5):
                 await reader.readuntil(b"\r\n\r\n")
@@ -108,7 +123,10 @@ async def test_the_end_is_said_before_it_comes(authority: Certificates) -> None:
 
         def ask() -> bytes:
             said = b""
-            with socket.create_connection(address) as raw, trusting(authority).wrap_socket(raw, server_hostname="127.0.0.1") as own:
+            with (
+                socket.create_connection(address) as raw,
+                trusting(authority).wrap_socket(raw, server_hostname="127.0.0.1") as own,
+            ):
                 own.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
                 while part := own.recv(4096):  # raises SSLEOFError for an end that was not said
                     said += part
@@ -120,7 +138,10 @@ async def test_the_end_is_said_before_it_comes(authority: Certificates) -> None:
 async def test_a_client_that_reads_slowly_gets_its_whole_reply(authority: Certificates) -> None:
     async with serving(certificate_at(authority.server)) as (address, _):
         reader, writer = await asyncio.open_connection(*address, ssl=trusting(authority), limit=4096)
-        writer.write(b"POST / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%b" % (len(LARGE), LARGE))
+        writer.write(
+            b"POST / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%b"
+            % (len(LARGE), LARGE)
+        )
         said = b""
         async with asyncio.timeout(30):
             while part := await reader.read(100_000):
@@ -205,7 +226,9 @@ async def test_the_oldest_silent_ones_make_room(authority: Certificates) -> None
             writer.close()
 
 
-async def test_a_silent_one_is_cut_off_and_leaves_no_descriptor(authority: Certificates, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_silent_one_is_cut_off_and_leaves_no_descriptor(
+    authority: Certificates, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("facade.http.sockets.listener.TICK_S", 0.05)
     async with serving(certificate_at(authority.server), limits=Limits(handshake_ms=200)) as (address, _):
         good = await asyncio.open_connection(*address, ssl=trusting(authority))
@@ -221,3 +244,101 @@ async def test_a_silent_one_is_cut_off_and_leaves_no_descriptor(authority: Certi
         assert descriptors() <= before
         assert await asks(*good, b"still") == b"https still"
         good[1].close()
+
+
+@pytest.mark.parametrize("seed", range(12))
+async def test_records_and_segments_of_any_size_are_one_stream(authority: Certificates, seed: int) -> None:
+    """Requests in records and segments of random sizes; then a part of a record, and the end."""
+    chance = random.Random(seed)
+    bodies = [chance.randbytes(chance.choice((0, 1, 900, 4096, 16_384, 40_000, 300_000))) for _ in range(12)]
+    requests = b"".join(map(request, bodies))
+    async with serving(certificate_at(authority.server)) as (address, counts):
+        raw, coded, reader, writer = ssl.MemoryBIO(), ssl.MemoryBIO(), *await asyncio.open_connection(*address)
+        client = trusting(authority).wrap_bio(raw, coded, server_hostname="127.0.0.1")
+        async with asyncio.timeout(30):
+            while True:
+                with contextlib.suppress(ssl.SSLWantReadError):
+                    client.do_handshake()
+                    break
+                writer.write(coded.read())
+                raw.write(await reader.read(65_536))
+            at = 0
+            while at < len(requests):
+                at += client.write(requests[at : at + chance.randint(1, 20_000)])
+            text = coded.read()
+            sending = asyncio.create_task(in_segments(writer, text, chance))
+            said, wanted = b"", b"".join(b"https " + body for body in bodies)
+            while len(bodies_in(said)) < len(wanted):
+                raw.write(part := await reader.read(65_536))
+                assert part
+                with contextlib.suppress(ssl.SSLWantReadError):
+                    while piece := client.read(65_536):
+                        said += piece
+            assert bodies_in(said) == wanted
+            await sending
+            client.write(requests)
+            writer.write(coded.read(chance.randint(1, 500)))
+            writer.write_eof()
+            await reader.read()  # returns when the front has ended, too
+        while counts[-1][0]:
+            await asyncio.sleep(0.01)
+        writer.close()
+
+
+async def test_ragged_records_that_fill_the_room_are_read(authority: Certificates) -> None:
+    """A record ends where the 64 KiB do that the library reads at once, with short ones behind;
+    all has come before it reads.
+    """
+    came, leaves = ssl.MemoryBIO(), ssl.MemoryBIO()
+    own = trusting(authority).wrap_bio(came, leaves, server_hostname="127.0.0.1")
+    async with serving(certificate_at(authority.server)) as (address, _):
+        with socket.create_connection(address, timeout=20) as raw:
+
+            def until(act: Callable[[], Any]) -> Any:
+                while True:
+                    try:
+                        return act()
+                    except ssl.SSLWantReadError:
+                        raw.sendall(leaves.read())
+                        part = raw.recv(65_536)
+                        assert part, "the connection has ended"
+                        came.write(part)
+
+            def answer(size: int) -> bytes:
+                said = b""
+                while len(said.partition(b"\r\n\r\n")[2]) < size:
+                    said += until(partial(own.read, 65_536))
+                return said
+
+            await asyncio.to_thread(until, own.do_handshake)
+            for last in (*range(11_400, 13_300, 100), *range(13_300, 13_350)):
+                records = [
+                    secrets.token_bytes(size) for size in (13_000, 13_000, 13_000, 13_000, last, 16_384, 1_500, 3_000)
+                ]
+                body = b"".join(records)
+                for record in (request(body).removesuffix(body), *records):
+                    own.write(record)
+                raw.sendall(leaves.read())
+                wanted = b"https " + body
+                assert (await asyncio.to_thread(answer, len(wanted))).endswith(wanted), last
+
+
+async def in_segments(writer: asyncio.StreamWriter, text: bytes, chance: random.Random) -> None:
+    at = 0
+    while at < len(text):
+        size = chance.choice((1, 5, 1000, 4096, 16_406, 70_000))
+        writer.write(text[at : at + size])
+        await writer.drain()
+        await asyncio.sleep(chance.choice((0, 0, 0.001)))
+        at += size
+
+
+def bodies_in(said: bytes) -> bytes:
+    """The bodies of whole answers, side by side."""
+    found = b""
+    while said:
+        head, _, rest = said.partition(b"\r\n\r\n")
+        size = int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0] or b"0")
+        found += rest[:size]
+        said = rest[size:]
+    return found

@@ -19,7 +19,7 @@ from facade.http.sockets.listener import READS, REQUESTS, Listener, Served
 pytestmark = pytest.mark.usefixtures("library")
 
 FLOODERS = 40
-AT_ONCE = 8  # native/src/net/front.rs
+AT_ONCE = 8  # native/src/net/bodies.rs
 BLOCK = b"x" * 262_144
 # Until the buffers of the system have grown, so that each read is full and leaves more.
 WARM = 300
@@ -48,7 +48,9 @@ def front() -> Iterator[tuple[NativeFront, tuple[str, int]]]:
             found.free()
 
 
-def test_one_that_says_little_is_read_soon_among_those_that_say_much(front: tuple[NativeFront, tuple[str, int]]) -> None:
+def test_one_that_says_little_is_read_soon_among_those_that_say_much(
+    front: tuple[NativeFront, tuple[str, int]],
+) -> None:
     native, address = front
     with contextlib.ExitStack() as open_ones:
         *flooders, quiet = [open_ones.enter_context(socket.create_connection(address)) for _ in range(FLOODERS + 1)]

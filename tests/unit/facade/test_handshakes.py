@@ -14,7 +14,7 @@ import pytest
 from facade.http.bounds import handshakes
 from facade.http.bounds.connections import Connections
 from facade.http.bounds.handshakes import Handshakes
-from facade.stack.data.certificate import Certificate
+from facade.programs.stack.data.certificate import Certificate
 from tests.certificates import Certificates
 
 MOST = 3
@@ -45,7 +45,9 @@ async def accepting(authority: Certificates, connections: Connections) -> AsyncI
     there: set[asyncio.Protocol] = set()
     path: Path = authority.server
     with socket.create_server(("127.0.0.1", 0)) as bound:
-        found = Handshakes(bound, Certificate(str(path), str(path)).context, lambda: Greeting(there), connections, there)
+        found = Handshakes(
+            bound, Certificate(str(path), str(path)).context, lambda: Greeting(there), connections, there
+        )
         found.open(100)
         try:
             yield bound.getsockname()[1]
@@ -89,7 +91,9 @@ async def test_the_oldest_silent_ones_make_room(authority: Certificates) -> None
             writer.close()
 
 
-async def test_a_silent_one_is_cut_off_and_leaves_no_descriptor(authority: Certificates, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_silent_one_is_cut_off_and_leaves_no_descriptor(
+    authority: Certificates, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(handshakes, "HANDSHAKE_S", 0.2)
     async with accepting(authority, Connections(100)) as port:
         assert await greeted(port, authority) == b"hello"

@@ -27,7 +27,9 @@ async def test_a_process_is_live_whatever_its_parts_are(client: httpx.AsyncClien
     assert (await client.get("/live")).json() == {"status": "ok"}
 
 
-@pytest.mark.parametrize(("parts", "status"), [({"kafka": "ok", "redis": "ok"}, 200), ({"kafka": "ok", "redis": "can't be reached"}, 503)])
+@pytest.mark.parametrize(
+    ("parts", "status"), [({"kafka": "ok", "redis": "ok"}, 200), ({"kafka": "ok", "redis": "can't be reached"}, 503)]
+)
 async def test_a_worker_is_ready_when_every_part_is(
     client: httpx.AsyncClient, engine: RecordingEngine, parts: dict[str, str], status: int
 ) -> None:
@@ -109,10 +111,14 @@ async def test_alarms_are_counted_by_health_and_named_by_metrics(client: httpx.A
     assert 'leaseway_alarm{kind="retention_near",queue="orders"} 7.0' in lines
 
 
-async def test_metrics_name_no_queue_to_who_is_not_told_of_all(client: httpx.AsyncClient, engine: RecordingEngine) -> None:
+async def test_metrics_name_no_queue_to_who_is_not_told_of_all(
+    client: httpx.AsyncClient, engine: RecordingEngine
+) -> None:
     engine.sees = False
     lines = (await client.get("/metrics")).text.splitlines()
-    assert [line for line in lines if line.startswith("leaseway_alarm{")] == ['leaseway_alarm{kind="retention_near",queue=""} 7.0']
+    assert [line for line in lines if line.startswith("leaseway_alarm{")] == [
+        'leaseway_alarm{kind="retention_near",queue=""} 7.0'
+    ]
     engine.refuse = NotAuthenticated()
     assert (await client.get("/metrics")).status_code == 200, "nobody in particular is let in"
     assert (await client.get("/metrics", auth=("k", "wrong"))).status_code == 401, "who claims to be somebody has to be"

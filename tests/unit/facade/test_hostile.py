@@ -105,7 +105,12 @@ BODIES = [
     ("/v1/queues", b'{"name": "a", "partitions": 1.5}', "wrong_type", "partitions"),
     ("/v1/queues", b'{"name": "a", "user_attributes": {"a": 1}}', "wrong_type", "user_attributes[...]"),
     (f"{ORDERS}/tags", b'{"name": "t", "filter": {"conditions": []}}', "invalid_value", "filter.conditions"),
-    (f"{ORDERS}/tags", b'{"name": "t", "filter": {"operator": "XOR", "conditions": []}}', "invalid_value", "filter.operator"),
+    (
+        f"{ORDERS}/tags",
+        b'{"name": "t", "filter": {"operator": "XOR", "conditions": []}}',
+        "invalid_value",
+        "filter.operator",
+    ),
     (f"{ORDERS}/purge", b'{"really": true}', "unknown_field", "body"),
     ("/v1/keys", b'{"key_id": "a:b", "principal": "p"}', "invalid_value", "key_id"),
 ]

@@ -18,7 +18,9 @@ SEND, ACK, RECEIVE = f"{ORDERS}/messages", f"{ORDERS}/ack", f"{ORDERS}/receive"
 
 @pytest.mark.parametrize("name", ["-a", ".a", "a" * 151, "a%20b", "%ff", "%00", "a%0A", "caf%C3%A9", "a:b"])
 @pytest.mark.parametrize("verb", ["receive", "purge"])
-async def test_a_bad_name_in_the_path_is_refused(client: httpx.AsyncClient, engine: RecordingEngine, name: str, verb: str) -> None:
+async def test_a_bad_name_in_the_path_is_refused(
+    client: httpx.AsyncClient, engine: RecordingEngine, name: str, verb: str
+) -> None:
     answer = await client.post(f"/v1/queues/{name}/{verb}")
 
     found = problem_in(answer)
@@ -55,7 +57,9 @@ async def test_an_unknown_path_is_a_problem_too(client: httpx.AsyncClient, path:
         ("BREW", "/openapi.json", "GET"),
     ],
 )
-async def test_a_wrong_method_is_told_all_that_are_allowed(client: httpx.AsyncClient, method: str, path: str, allowed: str) -> None:
+async def test_a_wrong_method_is_told_all_that_are_allowed(
+    client: httpx.AsyncClient, method: str, path: str, allowed: str
+) -> None:
     answer = await client.request(method, path)
 
     assert (answer.status_code, answer.headers["allow"]) == (405, allowed)
@@ -88,9 +92,17 @@ async def test_a_body_that_is_not_said_to_be_json_is_refused(
 
 @pytest.mark.parametrize(
     "media_type",
-    ["application/x-www-form-urlencoded", "", "application/json", "Application/JSON; Charset=UTF-8", 'application/json;charset="utf-8"'],
+    [
+        "application/x-www-form-urlencoded",
+        "",
+        "application/json",
+        "Application/JSON; Charset=UTF-8",
+        'application/json;charset="utf-8"',
+    ],
 )
-async def test_a_body_in_json_is_taken_however_that_is_spelt(client: httpx.AsyncClient, engine: RecordingEngine, media_type: str) -> None:
+async def test_a_body_in_json_is_taken_however_that_is_spelt(
+    client: httpx.AsyncClient, engine: RecordingEngine, media_type: str
+) -> None:
     engine.answers["ack"] = []
 
     answer = await client.post(ACK, content=b'{"handles": ["a"]}', headers={"content-type": media_type})
@@ -104,7 +116,9 @@ async def test_a_body_over_the_bound_is_refused_unread_when_its_length_is_stated
     assert (answer.status_code, problem_in(answer)["limit"]) == (413, BODY_BYTES)
 
 
-async def test_a_body_over_the_bound_is_refused_as_soon_as_it_is_when_streamed(app: ASGIApp, engine: RecordingEngine) -> None:
+async def test_a_body_over_the_bound_is_refused_as_soon_as_it_is_when_streamed(
+    app: ASGIApp, engine: RecordingEngine
+) -> None:
     chunk = b"x" * 1_000_000
     taken, sent = 0, list[Message]()
 
@@ -137,7 +151,9 @@ async def test_a_failure_nobody_foresaw_is_logged_and_tells_the_client_nothing(
 
 
 @pytest.mark.parametrize(("path", "body"), [(SEND, b'{"messages": [{"body": "x"}]}'), ("/v1/queues/orders/purge", b"")])
-async def test_a_page_of_another_site_changes_nothing(client: httpx.AsyncClient, engine: RecordingEngine, path: str, body: bytes) -> None:
+async def test_a_page_of_another_site_changes_nothing(
+    client: httpx.AsyncClient, engine: RecordingEngine, path: str, body: bytes
+) -> None:
     headers = {"sec-fetch-site": "cross-site", "content-type": "application/json"}
 
     answer = await client.post(path, content=body, headers=headers)

@@ -6,7 +6,16 @@ import pytest
 
 from facade.http.front import REMEMBERED, Hosts
 
-OURS = [b"localhost", b"LOCALHOST:9400", b"127.0.0.1", b"127.1.2.3:80", b"[::1]:9400", b"a.localhost:1", b"localhost.", None]
+OURS = [
+    b"localhost",
+    b"LOCALHOST:9400",
+    b"127.0.0.1",
+    b"127.1.2.3:80",
+    b"[::1]:9400",
+    b"a.localhost:1",
+    b"localhost.",
+    None,
+]
 STRANGE = [
     b"evil.example",
     b"evil.example:9400",

@@ -21,7 +21,10 @@ Headers = list[tuple[bytes, bytes]]
 SQS = [(b"x-amz-target", b"AmazonSQS.SendMessage"), (b"content-type", b"application/x-amz-json-1.0")]
 EMQ = [(b"content-type", b"application/x-thrift-binary"), (b"x-xiaomi-timestamp", b"1767225600")]
 MNS = [(b"x-mns-version", b"2015-06-06"), (b"date", b"Thu, 01 Jan 2026 00:00:00 GMT")]
-OLD_CLAIM = b"AWS4-HMAC-SHA256 Credential=shop/20260101/us-east-1/sqs/aws4_request, SignedHeaders=host;x-amz-date;x-amz-target, Signature=0"
+OLD_CLAIM = (
+    b"AWS4-HMAC-SHA256 Credential=shop/20260101/us-east-1/sqs/aws4_request, "
+    b"SignedHeaders=host;x-amz-date;x-amz-target, Signature=0"
+)
 STRANGERS: list[tuple[str, str, Headers, int]] = [
     ("POST", "/v1/queues/q/messages", [], 401),
     ("POST", "/v1/queues/q/messages", [(b"authorization", b"Basic " + b64encode(b"shop:wrong"))], 401),
@@ -42,21 +45,37 @@ async def test_the_body_of_a_stranger_is_not_read(method: str, path: str, header
     engine.refuse = NotAuthenticated("no", field="key_id")
     client = Client(b"x" * 100, b"y")
     app = create_app(Settings(auth="required", admin_key_secret="s"), cast(Engine, engine))
-    scope = {"type": "http", "method": method, "path": path, "query_string": b"", "headers": [(b"host", b"h"), *headers], "scheme": "http"}
+    scope = {
+        "type": "http",
+        "method": method,
+        "path": path,
+        "query_string": b"",
+        "headers": [(b"host", b"h"), *headers],
+        "scheme": "http",
+    }
     await app(scope, client.receive, client.send)
 
     assert client.sent[0]["status"] == status
     assert len(client._events) == 2, "some of the body was read"
 
 
-@pytest.mark.parametrize(("method", "path"), [("GET", "/live"), ("GET", "/metrics"), ("GET", "/v1/queues"), ("GET", "/?Action=ListQueues")])
+@pytest.mark.parametrize(
+    ("method", "path"), [("GET", "/live"), ("GET", "/metrics"), ("GET", "/v1/queues"), ("GET", "/?Action=ListQueues")]
+)
 async def test_what_has_no_body_takes_a_tiny_one(method: str, path: str) -> None:
     raw, _, query = path.partition("?")
     for size, refused in ((1000, False), (2000, True)):
         client = Client(b" " * size)
         app = create_app(Settings(), cast(Engine, RecordingEngine()))
         headers = [(b"host", b"localhost"), (b"content-length", b"%d" % size)]
-        scope = {"type": "http", "method": method, "path": raw, "query_string": query.encode(), "headers": headers, "scheme": "http"}
+        scope = {
+            "type": "http",
+            "method": method,
+            "path": raw,
+            "query_string": query.encode(),
+            "headers": headers,
+            "scheme": "http",
+        }
         await app(scope, client.receive, client.send)
         assert (b"A request may have 1024 bytes" in client.sent[1]["body"]) is refused
         assert len(client._events) == (1 if refused else 0)
@@ -117,7 +136,13 @@ async def test_a_worker_without_room_is_not_ready(monkeypatch: pytest.MonkeyPatc
     app = create_app(Settings(), cast(Engine, RecordingEngine()))
     client = Client(b"")
     monkeypatch.setattr("facade.http.bounds.shares.SMALL_BYTES", 200 * MIB)
-    scope = {"type": "http", "method": "GET", "path": "/ready", "query_string": b"", "headers": [(b"host", b"localhost")]}
+    scope = {
+        "type": "http",
+        "method": "GET",
+        "path": "/ready",
+        "query_string": b"",
+        "headers": [(b"host", b"localhost")],
+    }
     await app(scope, client.receive, client.send)
     assert client.sent[0]["status"] == 503
     assert b'"requests":"requests hold 0 bytes"' in client.sent[1]["body"]

@@ -10,7 +10,9 @@ from facade.http.bounds.bounds import BOUNDS, Bounds
 from tests.unit.facade.double import RecordingEngine
 
 
-async def test_the_engine_starts_before_the_first_request_and_stops_after_the_last(app: ASGIApp, engine: RecordingEngine) -> None:
+async def test_the_engine_starts_before_the_first_request_and_stops_after_the_last(
+    app: ASGIApp, engine: RecordingEngine
+) -> None:
     events: list[Message] = [{"type": "lifespan.startup"}, {"type": "lifespan.shutdown"}]
     seen: list[tuple[str, list[str]]] = []
 

@@ -32,28 +32,39 @@ async def test_a_sender_gets_ids_in_order_and_the_engine_gets_milliseconds_and_b
     answer = await client.post(f"{ORDERS}/messages", json={"messages": [first, second]})
 
     assert answer.status_code == 200
-    assert answer.json() == {"messages": [{"id": "a", "body_md5": "m1", "sent_at_ms": AT}, {"id": "b", "body_md5": "m2", "sent_at_ms": AT}]}
+    assert answer.json() == {
+        "messages": [{"id": "a", "body_md5": "m1", "sent_at_ms": AT}, {"id": "b", "body_md5": "m2", "sent_at_ms": AT}]
+    }
     expected = {
         "kind": Attribute("string", b"retail"),
         "n": Attribute("number.int", b"-5.5e3"),
         "logo": Attribute("BINARY.PNG", b"\x89"),
     }
-    entries = [SendEntry("gr\u00fc\u00df".encode(), expected, 250, 2000, True), SendEntry(b"\x00\xff", {}, None, None, False)]
+    entries = [
+        SendEntry("gr\u00fc\u00df".encode(), expected, 250, 2000, True),
+        SendEntry(b"\x00\xff", {}, None, None, False),
+    ]
     assert engine.calls == [("send", BY, "orders", entries)]
 
 
 async def test_a_sender_may_send_an_empty_body(client: httpx.AsyncClient, engine: RecordingEngine) -> None:
     engine.answers["send"] = []
 
-    assert (await client.post(f"{ORDERS}/messages", json={"messages": [{"body": ""}, {"body_base64": ""}]})).status_code == 200
+    assert (
+        await client.post(f"{ORDERS}/messages", json={"messages": [{"body": ""}, {"body_base64": ""}]})
+    ).status_code == 200
 
     assert engine.calls[0][3] == [SendEntry(b""), SendEntry(b"", body_is_text=False)]
 
 
-async def test_a_receiver_gets_text_as_text_and_all_else_as_base64(client: httpx.AsyncClient, engine: RecordingEngine) -> None:
+async def test_a_receiver_gets_text_as_text_and_all_else_as_base64(
+    client: httpx.AsyncClient, engine: RecordingEngine
+) -> None:
     engine.answers["receive"] = [delivery(), delivery(BYTES)]
 
-    answer = await client.post(f"{ORDERS}/receive", json={"tag": "billing", "max": 10, "wait_seconds": 0.5, "lease_seconds": 30})
+    answer = await client.post(
+        f"{ORDERS}/receive", json={"tag": "billing", "max": 10, "wait_seconds": 0.5, "lease_seconds": 30}
+    )
 
     assert engine.calls == [("receive", BY, "orders", "billing", 10, 500, 30_000, None)]
     text, data = answer.json()["messages"]
@@ -61,7 +72,10 @@ async def test_a_receiver_gets_text_as_text_and_all_else_as_base64(client: httpx
         "id": "id1",
         "handle": "handle1",
         "body": "text",
-        "attributes": {"kind": {"type": "string", "value": "retail"}, "raw": {"type": "string", "value_base64": "/w=="}},
+        "attributes": {
+            "kind": {"type": "string", "value": "retail"},
+            "raw": {"type": "string", "value_base64": "/w=="},
+        },
         "sent_at_ms": AT,
         "receive_count": 1,
         "first_received_at_ms": AT + 1,
@@ -107,7 +121,9 @@ async def test_a_consumer_gets_a_result_per_handle(
     answer = await client.post(f"{ORDERS}/{verb}", json=body)
 
     assert engine.calls == [(verb, BY, "orders", *arguments, True)]  # all or none
-    assert answer.json() == {"results": [{"handle": "a", "status": "ok", "next_visible_at_ms": AT}, {"handle": "b", "status": "stale"}]}
+    assert answer.json() == {
+        "results": [{"handle": "a", "status": "ok", "next_visible_at_ms": AT}, {"handle": "b", "status": "stale"}]
+    }
 
 
 async def test_a_looker_gets_a_message_and_its_state(client: httpx.AsyncClient, engine: RecordingEngine) -> None:
@@ -119,10 +135,14 @@ async def test_a_looker_gets_a_message_and_its_state(client: httpx.AsyncClient, 
     assert (answer.json()["state"], answer.json()["next_visible_at_ms"]) == ("leased", None)
 
 
-async def test_a_looker_finds_messages_by_time_state_and_attributes(client: httpx.AsyncClient, engine: RecordingEngine) -> None:
+async def test_a_looker_finds_messages_by_time_state_and_attributes(
+    client: httpx.AsyncClient, engine: RecordingEngine
+) -> None:
     engine.answers["query"] = Page([peeked()], "more")
 
-    answer = await client.get(f"{ORDERS}/messages?from=1&to=-2&state=dead&attribute=kind%3Da%3Db&attribute=vip&tag=t&limit=7&next=n")
+    answer = await client.get(
+        f"{ORDERS}/messages?from=1&to=-2&state=dead&attribute=kind%3Da%3Db&attribute=vip&tag=t&limit=7&next=n"
+    )
 
     wanted = Filter([Condition("kind", "string", b"a=b"), Condition("vip")])
     assert engine.calls == [("query", BY, "orders", "t", 1, -2, "dead", wanted, 7, "n")]

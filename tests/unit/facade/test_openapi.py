@@ -10,23 +10,26 @@ import msgspec
 import pytest
 from schemathesis.specs.openapi.definitions import OPENAPI_31_VALIDATOR
 
+from facade.dialects.native.operations import OPERATIONS as NATIVE
+from facade.dialects.native.wire.shapes import Body
 from facade.http import health
 from facade.http.operation import Operation
 from facade.http.problem import CODES
 from facade.http.schema_registry import Registry
-from facade.native.operations import OPERATIONS as NATIVE
-from facade.native.wire.shapes import Body
 from tests.unit.facade.double import RecordingEngine
 
 TABLE = (*NATIVE, *health.operations("python", lambda: "ok"), *Registry("lw").operations())
 PROMISED = """
-POST /v1/queues, GET /v1/queues, GET /v1/queues/{q}, PATCH /v1/queues/{q}, DELETE /v1/queues/{q}, POST /v1/queues/{q}/purge,
+POST /v1/queues, GET /v1/queues, GET /v1/queues/{q}, PATCH /v1/queues/{q}, DELETE /v1/queues/{q},
+POST /v1/queues/{q}/purge,
 POST /v1/queues/{q}/copy, GET /v1/queues/{q}/redrive-policy, PUT /v1/queues/{q}/redrive-policy,
 DELETE /v1/queues/{q}/redrive-policy,
 POST /v1/queues/{q}/tags, GET /v1/queues/{q}/tags, DELETE /v1/queues/{q}/tags/{t}, POST /v1/queues/{q}/messages,
 POST /v1/queues/{q}/receive, POST /v1/queues/{q}/ack, POST /v1/queues/{q}/extend, POST /v1/queues/{q}/release,
-POST /v1/queues/{q}/kill, GET /v1/queues/{q}/messages/{id}, GET /v1/queues/{q}/messages, DELETE /v1/queues/{q}/messages/{id},
-POST /v1/queues/{q}/redrive, GET /v1/tasks/{id}, DELETE /v1/tasks/{id}, GET /live, GET /ready, GET /metrics, GET /subjects,
+POST /v1/queues/{q}/kill, GET /v1/queues/{q}/messages/{id}, GET /v1/queues/{q}/messages,
+DELETE /v1/queues/{q}/messages/{id},
+POST /v1/queues/{q}/redrive, GET /v1/tasks/{id}, DELETE /v1/tasks/{id}, GET /live, GET /ready, GET /metrics,
+GET /subjects,
 GET /schemas/ids/{id}
 """
 
@@ -41,7 +44,11 @@ async def document(client: httpx.AsyncClient) -> dict[str, Any]:
 
 def operations_in(document: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """By "METHOD /path"."""
-    return {f"{m.upper()} {path}": operation for path, methods in document["paths"].items() for m, operation in methods.items()}
+    return {
+        f"{m.upper()} {path}": operation
+        for path, methods in document["paths"].items()
+        for m, operation in methods.items()
+    }
 
 
 def anonymous(path: str) -> str:
@@ -76,9 +83,13 @@ async def test_every_reference_leads_somewhere(document: dict[str, Any]) -> None
 async def test_every_operation_has_examples_that_fit_their_schemas(document: dict[str, Any]) -> None:
     for name, operation in operations_in(document).items():
         contents = list(operation.get("requestBody", {}).get("content", {}).values())
-        contents += [media for response in operation["responses"].values() for media in response.get("content", {}).values()]
+        contents += [
+            media for response in operation["responses"].values() for media in response.get("content", {}).values()
+        ]
         for media in contents:
-            examples = [media["example"]] if "example" in media else [one["value"] for one in media["examples"].values()]
+            examples = (
+                [media["example"]] if "example" in media else [one["value"] for one in media["examples"].values()]
+            )
             assert examples, name
             for example in examples:
                 assert example is not None, name
@@ -88,7 +99,11 @@ async def test_every_operation_has_examples_that_fit_their_schemas(document: dic
 async def test_every_operation_tells_its_problems(document: dict[str, Any]) -> None:
     for name, operation in operations_in(document).items():
         responses = operation["responses"]
-        problems = {status: r for status, r in responses.items() if int(status) >= 400 and "examples" in next(iter(r["content"].values()))}
+        problems = {
+            status: r
+            for status, r in responses.items()
+            if int(status) >= 400 and "examples" in next(iter(r["content"].values()))
+        }
         assert "500" in problems, name
         for status, response in problems.items():
             media_type, media = next(iter(response["content"].items()))
@@ -134,7 +149,9 @@ async def test_the_example_of_a_request_reaches_the_engine(
     await client.request(operation.method, path, json=operation.example.request)
 
     # A level on a tag is given by the verb that gives one on a queue.
-    assert [call[0] for call in engine.calls] == [operation.name.removesuffix("_tag") if operation.name == "grant_tag" else operation.name]
+    assert [call[0] for call in engine.calls] == [
+        operation.name.removesuffix("_tag") if operation.name == "grant_tag" else operation.name
+    ]
 
 
 def test_every_request_struct_refuses_unknown_fields() -> None:

@@ -21,7 +21,7 @@ from schemas.vocabulary import DEFAULT_PRIORITY, EventKind
 from schemas.wire import decode, decode_message, encode
 from state.packed import HEADER_BYTES, delay_of_body, pack_body
 from state.replies import Entry
-from state.upkeep_store import _entry
+from state.upkeep import _entry
 from tests.unit.schemas.samples import FULL
 
 pytestmark = pytest.mark.usefixtures("library")
@@ -56,7 +56,13 @@ def answers(cases: Sequence[Any], first: Sequence[Any] = (), **told: int) -> Ite
 def number(chance: random.Random, bits: int) -> int:
     """Mostly one with few bits, or at an edge."""
     return chance.choice(
-        [0, 1, (1 << bits) - 1, chance.getrandbits(chance.randrange(1, bits + 1)), chance.getrandbits(chance.randrange(1, bits + 1))]
+        [
+            0,
+            1,
+            (1 << bits) - 1,
+            chance.getrandbits(chance.randrange(1, bits + 1)),
+            chance.getrandbits(chance.randrange(1, bits + 1)),
+        ]
     )
 
 
@@ -65,14 +71,19 @@ def long(chance: random.Random) -> int:
 
 
 def text(chance: random.Random, most: int = 20) -> str:
-    return "".join(chance.choice(["a", "é", "€", "😀", "\0", "\n", '"', "xyz" * 9]) for _ in range(chance.randrange(most)))
+    return "".join(
+        chance.choice(["a", "é", "€", "😀", "\0", "\n", '"', "xyz" * 9]) for _ in range(chance.randrange(most))
+    )
 
 
 def hurt(chance: random.Random, data: bytes) -> bytes:
     """With some bytes cut, altered, taken out or put in."""
     wrong = bytearray(data)
     for _ in range(chance.choice([1, 1, 2, 3])):
-        at, byte = chance.randrange(len(wrong) + 1), chance.choice([0, 1, 2, 16, 32, 127, 128, 255, chance.randrange(256)])
+        at, byte = (
+            chance.randrange(len(wrong) + 1),
+            chance.choice([0, 1, 2, 16, 32, 127, 128, 255, chance.randrange(256)]),
+        )
         what = chance.randrange(5)
         if what == 0:
             del wrong[at:]
@@ -103,7 +114,9 @@ def made_id(secret: bytes, incarnation: str, partition: int, offset: int) -> lis
         return []
 
 
-def made_handle(secret: bytes, incarnation: str, partition: int, tag: int, offset: int, nonce: int, at_ms: int) -> list[str]:
+def made_handle(
+    secret: bytes, incarnation: str, partition: int, tag: int, offset: int, nonce: int, at_ms: int
+) -> list[str]:
     try:
         return [handles_of(secret, incarnation, partition, tag, nonce, at_ms)(offset)] if at_ms else []
     except ValueError:
@@ -182,8 +195,13 @@ def test_a_handle_is_read_as_python_reads_it() -> None:
 def test_what_python_refuses_as_a_handle_the_plane_refuses() -> None:
     chance = random.Random(SEED + 2)
     secret, incarnation = SECRETS[0], INCARNATIONS[1]
-    texts = [hurt(chance, some_handle(chance, secret, incarnation)[0].encode()).decode("utf-8", "replace") for _ in range(CASES)]
-    for text, fields in zip(texts, answers([[HANDLE, text] for text in texts], [places(secret, incarnation)]), strict=True):
+    texts = [
+        hurt(chance, some_handle(chance, secret, incarnation)[0].encode()).decode("utf-8", "replace")
+        for _ in range(CASES)
+    ]
+    for text, fields in zip(
+        texts, answers([[HANDLE, text] for text in texts], [places(secret, incarnation)]), strict=True
+    ):
         try:
             parsed = Handle.parse(text, secret)
         except BadIdentity:
@@ -202,7 +220,10 @@ def attributes(chance: random.Random) -> dict[str, Attribute]:
     if chance.random() < 0.7:
         return {}
     types = ["string", "number.int", "binary", text(chance, 4)]
-    return {text(chance, 5): Attribute(chance.choice(types), chance.randbytes(chance.randrange(9))) for _ in range(chance.randrange(1, 11))}
+    return {
+        text(chance, 5): Attribute(chance.choice(types), chance.randbytes(chance.randrange(9)))
+        for _ in range(chance.randrange(1, 11))
+    }
 
 
 def message(chance: random.Random) -> tuple[Message, int]:
@@ -224,7 +245,18 @@ def test_a_message_is_written_as_python_writes_it() -> None:
     for m, made_of in given:
         rows = [[name, a.type, a.value] for name, a in m.attributes.items()]
         mark = [] if m.batch is None else [[made_of, m.batch.index, m.batch.size]]
-        cases.append([WRITE, m.body, int(m.body_is_text), rows, m.delay_ms, [] if m.lease_ms is None else [m.lease_ms], m.sender, mark])
+        cases.append(
+            [
+                WRITE,
+                m.body,
+                int(m.body_is_text),
+                rows,
+                m.delay_ms,
+                [] if m.lease_ms is None else [m.lease_ms],
+                m.sender,
+                mark,
+            ]
+        )
     for (m, _), (record, place) in zip(given, answers(cases), strict=True):
         assert record == encode(m)
         assert place == m.body
@@ -250,7 +282,9 @@ def any_message(chance: random.Random) -> Message:
 def is_read(m: Message) -> bool:
     """Whether it is one that the plane should read."""
     mark = m.batch
-    if mark is not None and not (len(mark.id.encode()) == 16 and 0 <= mark.index < 1 << 32 and 0 <= mark.size < 1 << 32):
+    if mark is not None and not (
+        len(mark.id.encode()) == 16 and 0 <= mark.index < 1 << 32 and 0 <= mark.size < 1 << 32
+    ):
         return False
     try:
         m.body.decode() if m.body_is_text else None
@@ -312,7 +346,10 @@ def test_what_is_read_in_a_damaged_record_is_what_python_reads_in_it() -> None:
 )
 def test_what_we_never_write_is_left_to_python(tail: bytes) -> None:
     record = head_of(Message(b"")) + b"\0" + tail
-    assert try_formats(formats(), [[READ, head_of(Message(b"")) + b"\0" + b"\0\0\0\0\0\0\0\0\x10\1"], [READ, record]])[1] == []
+    assert (
+        try_formats(formats(), [[READ, head_of(Message(b"")) + b"\0" + b"\0\0\0\0\0\0\0\0\x10\1"], [READ, record]])[1]
+        == []
+    )
 
 
 def test_an_entry_of_the_window_is_that_of_python() -> None:
@@ -322,14 +359,24 @@ def test_an_entry_of_the_window_is_that_of_python() -> None:
         lease_ms = chance.choice([None, 0, number(chance, 62)])
         given.append((number(chance, 64), number(chance, 64), lease_ms, chance.randbytes(chance.randrange(40))))
     packed = [pack_body(*entry) for entry in given]
-    cases = [[PACK, sent_at_ms, due_ms, [] if lease_ms is None else [lease_ms], record] for sent_at_ms, due_ms, lease_ms, record in given]
+    cases = [
+        [PACK, sent_at_ms, due_ms, [] if lease_ms is None else [lease_ms], record]
+        for sent_at_ms, due_ms, lease_ms, record in given
+    ]
     assert [answer for (answer,) in answers(cases)] == packed
-    cut: list[Any] = [[UNPACK, data[: chance.choice([len(data), len(data), chance.randrange(len(data) + 1)])]] for data in packed]
+    cut: list[Any] = [
+        [UNPACK, data[: chance.choice([len(data), len(data), chance.randrange(len(data) + 1)])]] for data in packed
+    ]
     for (_, data), fields, (sent_at_ms, due_ms, lease_ms, record) in zip(cut, answers(cut), given, strict=True):
         if len(data) < HEADER_BYTES:
             assert fields == []
             continue
-        assert fields == [sent_at_ms, due_ms, [] if lease_ms is None else [lease_ms], record[: len(data) - HEADER_BYTES]]
+        assert fields == [
+            sent_at_ms,
+            due_ms,
+            [] if lease_ms is None else [lease_ms],
+            record[: len(data) - HEADER_BYTES],
+        ]
         assert fields[1] - fields[0] == delay_of_body(data)
 
 
@@ -338,7 +385,9 @@ def entry(chance: random.Random, seq: int) -> bytes:
     times = chance.choice([0, [], [long(chance) for _ in offsets]])
     kind = chance.choice(list(EventKind)).value
     tag = chance.choice([0, 0, number(chance, 16)])
-    return msgspec.msgpack.encode([seq, number(chance, 48), kind, tag, offsets, times, chance.choice(["", "killed", text(chance)])])
+    return msgspec.msgpack.encode(
+        [seq, number(chance, 48), kind, tag, offsets, times, chance.choice(["", "killed", text(chance)])]
+    )
 
 
 def values_of(queue: str, incarnation: str, partition: int, entries: list[Entry]) -> list[bytes]:
@@ -346,7 +395,10 @@ def values_of(queue: str, incarnation: str, partition: int, entries: list[Entry]
     return [
         encode(
             JournalRecord(
-                queue, incarnation, partition, [JournalEntry(e.seq, e.at_ms, e.kind, e.tag, e.offsets, e.times, e.reason) for e in piece]
+                queue,
+                incarnation,
+                partition,
+                [JournalEntry(e.seq, e.at_ms, e.kind, e.tag, e.offsets, e.times, e.reason) for e in piece],
             )
         )
         for piece in _pieces(entries)

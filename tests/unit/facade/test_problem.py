@@ -9,9 +9,9 @@ import httpx
 import pytest
 
 from engine import errors
+from facade.dialects.native.operations import OPERATIONS
+from facade.dialects.native.reference.openapi import codes_of
 from facade.http.problem import CODES, STATUSES, problem_of, shortened, status_of
-from facade.native.operations import OPERATIONS
-from facade.native.reference.openapi import codes_of
 from tests.unit.facade.double import RecordingEngine
 
 
@@ -26,7 +26,9 @@ def test_each_engine_error_has_a_row_of_its_own(error: type[errors.EngineError])
     assert error in STATUSES
 
 
-@pytest.mark.parametrize("error", [error for error in tree() if "code" in vars(error) and error is not errors.EngineError])
+@pytest.mark.parametrize(
+    "error", [error for error in tree() if "code" in vars(error) and error is not errors.EngineError]
+)
 def test_each_error_with_a_code_keeps_it_and_has_a_documented_status(error: type[errors.EngineError]) -> None:
     found = problem_of(error())
 
@@ -58,7 +60,9 @@ def test_an_error_without_a_row_gets_that_of_its_base() -> None:
 
 
 @pytest.mark.parametrize("path", ["/v1/queues/orders", "/v1/queues/orders/messages?limit=1"])
-async def test_what_is_unavailable_may_be_repeated_later(client: httpx.AsyncClient, engine: RecordingEngine, path: str) -> None:
+async def test_what_is_unavailable_may_be_repeated_later(
+    client: httpx.AsyncClient, engine: RecordingEngine, path: str
+) -> None:
     engine.error = errors.Rebuilding()
 
     answer = await client.get(path)

@@ -7,9 +7,9 @@ from typing import Any
 import httpx
 import pytest
 
-from engine.shapes import KeyInfo, Principal, QueueSettings
+from engine.shapes import KeyInfo, Principal
 from schemas.filters import Condition, Filter
-from schemas.records import RedrivePolicy
+from schemas.records.settings import QueueSettings, RedrivePolicy
 from schemas.vocabulary import Role
 from tests.unit.facade.double import AT, QUEUE, TAG, TASK, RecordingEngine
 
@@ -22,7 +22,13 @@ async def test_a_creator_is_told_whether_the_queue_was_made_now(
     client: httpx.AsyncClient, engine: RecordingEngine, made: bool, status: int
 ) -> None:
     engine.answers["create_queue"] = QUEUE, made
-    body = {"name": "orders", "partitions": 2, "delay_seconds": 0.25, "receive_wait_seconds": 1.5, "redrive_policy": POLICY}
+    body = {
+        "name": "orders",
+        "partitions": 2,
+        "delay_seconds": 0.25,
+        "receive_wait_seconds": 1.5,
+        "redrive_policy": POLICY,
+    }
 
     answer = await client.post("/v1/queues", json=body)
 
@@ -42,13 +48,19 @@ async def test_a_creator_is_told_whether_the_queue_was_made_now(
 async def test_a_setter_names_only_what_changes(client: httpx.AsyncClient, engine: RecordingEngine) -> None:
     engine.answers["set_queue"] = QUEUE
 
-    answer = await client.patch("/v1/queues/orders", json={"lease_seconds": 0, "durable_acks": True, "user_attributes": {}})
+    answer = await client.patch(
+        "/v1/queues/orders", json={"lease_seconds": 0, "durable_acks": True, "user_attributes": {}}
+    )
 
     assert answer.status_code == 200
-    assert engine.calls == [("set_queue", BY, "orders", QueueSettings(lease_ms=0, durable_acks=True, user_attributes={}))]
+    assert engine.calls == [
+        ("set_queue", BY, "orders", QueueSettings(lease_ms=0, durable_acks=True, user_attributes={}))
+    ]
 
 
-async def test_a_setter_is_not_left_to_believe_that_null_removes_a_policy(client: httpx.AsyncClient, engine: RecordingEngine) -> None:
+async def test_a_setter_is_not_left_to_believe_that_null_removes_a_policy(
+    client: httpx.AsyncClient, engine: RecordingEngine
+) -> None:
     answer = await client.patch("/v1/queues/orders", json={"redrive_policy": None})
 
     assert (answer.status_code, answer.json()["field"], engine.calls) == (400, "redrive_policy", [])
@@ -61,7 +73,14 @@ async def test_a_setter_is_not_left_to_believe_that_null_removes_a_policy(client
         ("DELETE", "/v1/queues/orders", None, ("delete_queue", BY, "orders"), None, 204),
         ("POST", "/v1/queues/orders/purge", None, ("purge", BY, "orders"), None, 204),
         ("POST", "/v1/queues/orders/copy", {"target": "new"}, ("copy_queue", BY, "orders", "new"), QUEUE, 201),
-        ("GET", "/v1/queues/orders/redrive-policy", None, ("get_redrive_policy", BY, "orders"), (RedrivePolicy("dead", 5), "another"), 200),
+        (
+            "GET",
+            "/v1/queues/orders/redrive-policy",
+            None,
+            ("get_redrive_policy", BY, "orders"),
+            (RedrivePolicy("dead", 5), "another"),
+            200,
+        ),
         (
             "PUT",
             "/v1/queues/orders/redrive-policy",
@@ -76,8 +95,22 @@ async def test_a_setter_is_not_left_to_believe_that_null_removes_a_policy(client
         ("GET", "/v1/tasks/t1", None, ("get_task", BY, "t1"), TASK, 200),
         ("DELETE", "/v1/tasks/t1", None, ("cancel_task", BY, "t1"), TASK, 200),
         ("POST", "/v1/queues/dead/redrive", None, ("redrive", BY, "dead", None, None, 0, None), TASK, 202),
-        ("POST", "/v1/queues/dead/redrive", {"ids": ["a", "b"]}, ("redrive", BY, "dead", None, None, 0, ["a", "b"]), TASK, 202),
-        ("POST", "/v1/keys", {"key_id": "k", "principal": "p"}, ("create_key", BY, "k", "p", "member", 0), ("k", "s"), 201),
+        (
+            "POST",
+            "/v1/queues/dead/redrive",
+            {"ids": ["a", "b"]},
+            ("redrive", BY, "dead", None, None, 0, ["a", "b"]),
+            TASK,
+            202,
+        ),
+        (
+            "POST",
+            "/v1/keys",
+            {"key_id": "k", "principal": "p"},
+            ("create_key", BY, "k", "p", "member", 0),
+            ("k", "s"),
+            201,
+        ),
         (
             "PATCH",
             "/v1/keys/k",
@@ -190,7 +223,9 @@ async def test_a_filter_condition_may_leave_its_type_out(
 async def test_a_filter_condition_that_says_two_things_is_refused(
     client: httpx.AsyncClient, engine: RecordingEngine, condition: Any
 ) -> None:
-    answer = await client.post("/v1/queues/orders/tags", json={"name": "billing", "filter": {"conditions": [condition]}})
+    answer = await client.post(
+        "/v1/queues/orders/tags", json={"name": "billing", "filter": {"conditions": [condition]}}
+    )
 
     assert (answer.status_code, engine.calls) == (400, [])
     assert answer.json()["field"].startswith("filter.conditions[0]")

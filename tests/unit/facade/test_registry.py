@@ -20,7 +20,9 @@ from tests.unit.facade.double import RecordingEngine
 TOPIC = "lw.q.orders"
 
 
-async def test_subjects_are_the_schemas_and_the_callers_queues(client: httpx.AsyncClient, engine: RecordingEngine) -> None:
+async def test_subjects_are_the_schemas_and_the_callers_queues(
+    client: httpx.AsyncClient, engine: RecordingEngine
+) -> None:
     engine.answers["list_queues"] = (["orders"], None)
 
     answer = await client.get("/subjects?deleted=false")
@@ -81,7 +83,9 @@ async def test_what_is_not_there_is_told_in_the_registrys_form(
     assert answer.json()["message"]
 
 
-async def test_a_caller_without_rights_is_told_in_the_registrys_form(client: httpx.AsyncClient, engine: RecordingEngine) -> None:
+async def test_a_caller_without_rights_is_told_in_the_registrys_form(
+    client: httpx.AsyncClient, engine: RecordingEngine
+) -> None:
     engine.refuse = NotAuthenticated()
 
     answer = await client.get("/subjects")

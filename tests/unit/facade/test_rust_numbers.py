@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
-from facade.http.sockets import answers, library, listener
-from facade.native import dialect as native
-from facade.sqs import lanes as sqs
+from engine.plane import library as plane
+from facade.dialects.emq import lanes as emq
+from facade.dialects.native import dialect as native
+from facade.dialects.sqs import lanes as sqs
+from facade.http.sockets import answers, library, listener, routes
 from state.redis import calls
 
 SOURCES = Path(__file__).resolve().parents[3] / "native" / "src"
@@ -54,16 +56,26 @@ def test_news_have_the_same_kinds() -> None:
 
 def test_verbs_have_the_same_numbers() -> None:
     theirs = variants(block(read("requests.rs"), "pub enum Verb {"))
-    verbs = {name.removeprefix("NATIVE_"): number for name, number in theirs.items() if name.startswith("NATIVE_")}
-    assert verbs == of(native, verbs) == {native.NAME[number].upper(): number for number in native.NAME}
-    verbs = {name: number for name, number in theirs.items() if not name.startswith("NATIVE_")}
-    assert verbs == of(sqs, verbs)
+    verbs = {name: number for name, number in theirs.items() if name.startswith("NATIVE_")}
+    assert verbs == of(plane, verbs) == {f"NATIVE_{name.upper()}": number for number, name in native.NAME.items()}
+    verbs = {name: number for name, number in theirs.items() if name.startswith("EMQ_")}
+    assert verbs == of(plane, verbs) and set(verbs.values()) == set(emq.METHOD)
+    verbs = {name: number for name, number in theirs.items() if not name.startswith(("NATIVE_", "EMQ_"))}
+    assert verbs == of(plane, verbs)
     assert set(verbs.values()) == set(sqs.ACTION)
+
+
+def test_dialects_have_the_same_numbers() -> None:
+    theirs = variants(block(read("requests.rs"), "pub enum Dialect {"))
+    assert len(theirs) == 3
+    assert theirs == of(routes, theirs)
 
 
 def test_flags_and_bounds_are_the_same() -> None:
     flags = constants(read("net/front.rs"))
-    assert {name: flags[name] for name in ("MORE", "UNSENT", "BAD")} == of(library, dict.fromkeys(("MORE", "UNSENT", "BAD"), 0))
+    assert {name: flags[name] for name in ("MORE", "UNSENT", "BAD")} == of(
+        library, dict.fromkeys(("MORE", "UNSENT", "BAD"), 0)
+    )
     assert constants(read("c.rs"))["INTERFACE"] == library.INTERFACE
     assert constants(read("auth/keys.rs"))["KEYS"] == sqs.SIGNERS
     assert len(library.Limits._fields) == constants(read("net/bounds.rs"))["NUMBERS"]

@@ -5,7 +5,17 @@ from __future__ import annotations
 import pytest
 
 from engine.errors import Overloaded
-from facade.http.bounds.shares import COMING, COMING_PART, HELD_BYTES, MIB, SMALL_BYTES, SMALL_PART, STALE_S, Share, Shares
+from facade.http.bounds.shares import (
+    COMING,
+    COMING_PART,
+    HELD_BYTES,
+    MIB,
+    SMALL_BYTES,
+    SMALL_PART,
+    STALE_S,
+    Share,
+    Shares,
+)
 
 
 class Room:

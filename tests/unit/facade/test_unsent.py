@@ -13,7 +13,7 @@ import pytest
 from engine.engine import Engine
 from facade.app import create_app
 from facade.config import Settings
-from facade.native import exchange
+from facade.dialects.native import exchange
 from tests.unit.facade.double import RecordingEngine, delivery
 from tests.unit.facade.test_asgi import Client as AsgiClient
 from tests.unit.facade.test_asgi import serve
@@ -22,8 +22,14 @@ from tests.unit.test_protocol import Client, serving
 pytestmark = pytest.mark.usefixtures("library")
 
 NATIVE = ("POST /v1/queues/orders/receive HTTP/1.1", "content-type: application/json"), b'{"wait_seconds": 0}'
-SQS = ("POST / HTTP/1.1", "x-amz-target: AmazonSQS.ReceiveMessage", "content-type: application/x-amz-json-1.0"), b'{"QueueUrl": "orders"}'
-QUERY = ("POST / HTTP/1.1", "content-type: application/x-www-form-urlencoded"), b"Action=ReceiveMessage&QueueUrl=orders&Version=2012-11-05"
+SQS = (
+    ("POST / HTTP/1.1", "x-amz-target: AmazonSQS.ReceiveMessage", "content-type: application/x-amz-json-1.0"),
+    b'{"QueueUrl": "orders"}',
+)
+QUERY = (
+    ("POST / HTTP/1.1", "content-type: application/x-www-form-urlencoded"),
+    b"Action=ReceiveMessage&QueueUrl=orders&Version=2012-11-05",
+)
 
 
 @pytest.fixture
@@ -46,14 +52,20 @@ async def asks(client: Client, engine: RecordingEngine, asked: tuple[tuple[str, 
 
 
 @pytest.mark.parametrize(
-    ("asked", "hot"), [(NATIVE, True), (NATIVE, False), (SQS, True), (QUERY, True)], ids=["native", "by a route of FastAPI", "sqs", "query"]
+    ("asked", "hot"),
+    [(NATIVE, True), (NATIVE, False), (SQS, True), (QUERY, True)],
+    ids=["native", "by a route of FastAPI", "sqs", "query"],
 )
 @pytest.mark.parametrize("known", [False, True], ids=["the loop has not heard", "the loop has heard"])
 async def test_what_a_closed_connection_was_to_get_goes_back(
-    engine: RecordingEngine, asked: tuple[tuple[str, ...], bytes], hot: bool, known: bool, monkeypatch: pytest.MonkeyPatch
+    engine: RecordingEngine,
+    asked: tuple[tuple[str, ...], bytes],
+    hot: bool,
+    known: bool,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     if not hot:
-        monkeypatch.setattr("facade.native.dialect._PREFIX", "/nowhere/")
+        monkeypatch.setattr("facade.dialects.native.dialect._PREFIX", "/nowhere/")
     monkeypatch.setattr("facade.http.asgi.WATCH_AFTER_S", 60)  # nobody has looked yet whether the client is still there
     engine.hold = asyncio.Event()
     async with serving(app_of(engine), plain=None) as client:
@@ -69,7 +81,9 @@ async def test_what_a_closed_connection_was_to_get_goes_back(
 
 
 @pytest.mark.parametrize("asked", [NATIVE, SQS], ids=["native", "sqs"])
-async def test_an_answer_that_was_sent_goes_nowhere_else(engine: RecordingEngine, asked: tuple[tuple[str, ...], bytes]) -> None:
+async def test_an_answer_that_was_sent_goes_nowhere_else(
+    engine: RecordingEngine, asked: tuple[tuple[str, ...], bytes]
+) -> None:
     async with serving(app_of(engine), plain=None) as client:
         await asks(client, engine, asked)
         head, _, body = await client.hears()
@@ -90,13 +104,20 @@ async def test_a_server_of_others_says_so_by_an_error(engine: RecordingEngine) -
 
 
 @pytest.mark.parametrize(
-    "part", ["facade.native.messages.delivery_reply", "facade.native.exchange.encoded", "facade.sqs.messages.messages._message"]
+    "part",
+    [
+        "facade.dialects.native.messages.delivery_reply",
+        "facade.dialects.native.exchange.encoded",
+        "facade.dialects.sqs.messages.messages._message",
+    ],
 )
-async def test_what_can_not_be_written_down_goes_back(engine: RecordingEngine, part: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_can_not_be_written_down_goes_back(
+    engine: RecordingEngine, part: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     real = exchange.encoded
 
     def broken(given: Any, *more: Any) -> Any:
-        if part == "facade.native.exchange.encoded" and given.status != 200:
+        if part == "facade.dialects.native.exchange.encoded" and given.status != 200:
             return real(given)
         raise KeyError("a bug")
 

@@ -16,8 +16,8 @@ import pytest
 from engine.engine import Engine
 from facade.app import create_app
 from facade.config import Settings
-from facade.stack.data.certificate import certificate_of
-from facade.stack.worker import Server, uvicorn_config
+from facade.programs.stack.data.certificate import certificate_of
+from facade.programs.stack.worker import Server, uvicorn_config
 from tests.certificates import Certificates
 from tests.unit.facade.double import RecordingEngine, delivery
 
@@ -58,7 +58,9 @@ def engine() -> RecordingEngine:
 
 
 @pytest.mark.parametrize(
-    "body", [b"Content-Length: 2\r\n\r\n{}", b"Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n1\r\n}\r\n0\r\n\r\n"], ids=["whole", "chunked"]
+    "body",
+    [b"Content-Length: 2\r\n\r\n{}", b"Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n1\r\n}\r\n0\r\n\r\n"],
+    ids=["whole", "chunked"],
 )
 async def test_a_request_is_answered(engine: RecordingEngine, body: bytes) -> None:
     async with serving(engine, Settings()) as address:
@@ -106,7 +108,9 @@ async def test_a_connection_too_many_gets_a_503(engine: RecordingEngine) -> None
     async with serving(engine, Settings(max_connections=16)) as address:
         others = [await asyncio.open_connection(*address) for _ in range(16)]
         await asyncio.sleep(0.05)
-        assert (await heard(address, RECEIVE + b"Connection: close\r\nContent-Length: 2\r\n\r\n{}")).startswith(b"HTTP/1.1 503 ")
+        assert (await heard(address, RECEIVE + b"Connection: close\r\nContent-Length: 2\r\n\r\n{}")).startswith(
+            b"HTTP/1.1 503 "
+        )
         for _, writer in others:
             writer.close()
 

@@ -103,7 +103,9 @@ async def test_an_answer_of_204_has_no_body_and_no_length(engine: MnsEngine) -> 
     assert "content-length" not in answer.headers
 
 
-@pytest.mark.parametrize(("error", "told"), [(LogUnavailable("no"), (503, "InternalError")), (Overloaded("no"), (429, "TooManyRequests"))])
+@pytest.mark.parametrize(
+    ("error", "told"), [(LogUnavailable("no"), (503, "InternalError")), (Overloaded("no"), (429, "TooManyRequests"))]
+)
 async def test_what_may_be_asked_again_says_when(engine: MnsEngine, error: Exception, told: tuple[int, str]) -> None:
     engine.error = error
     answer = await ask(engine, "GET", "/queues/orders")
@@ -120,7 +122,9 @@ async def test_what_nobody_expected_tells_nothing(engine: MnsEngine) -> None:
     assert b"secret" not in answer.body
 
 
-async def test_a_message_that_no_answer_carries_is_given_back(engine: MnsEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_message_that_no_answer_carries_is_given_back(
+    engine: MnsEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fails(leased: Any) -> str:
         raise RuntimeError
 
@@ -151,7 +155,11 @@ async def test_an_at_sign_names_a_tag(engine: MnsEngine) -> None:
     await ask(engine, "GET", "/queues/orders%40billing/messages")
     await ask(engine, "POST", "/queues/orders@billing/messages", MESSAGE)
 
-    assert [(call[0], call[2]) for call in engine.calls] == [("peek_next", "orders"), ("receive", "orders"), ("send", "orders")]
+    assert [(call[0], call[2]) for call in engine.calls] == [
+        ("peek_next", "orders"),
+        ("receive", "orders"),
+        ("send", "orders"),
+    ]
     assert (engine.calls[0][3], engine.calls[1][3]) == ("billing", "billing")
 
 
@@ -171,7 +179,12 @@ async def test_of_a_batch_what_is_wrong_fails_alone(engine: MnsEngine) -> None:
     assert answer.text("Message", "ErrorCode") == "InvalidArgument"
     assert answer.text("Message", "MessageId") == "id1"
     # Clients want two elements in each, no more.
-    assert re.findall(rb"<(\w+)>[^<\n]+</", answer.body) == [b"ErrorCode", b"ErrorMessage", b"MessageId", b"MessageBodyMD5"]
+    assert re.findall(rb"<(\w+)>[^<\n]+</", answer.body) == [
+        b"ErrorCode",
+        b"ErrorMessage",
+        b"MessageId",
+        b"MessageBodyMD5",
+    ]
 
 
 async def test_of_a_batch_of_handles_only_what_failed_is_told(engine: MnsEngine) -> None:
@@ -180,7 +193,10 @@ async def test_of_a_batch_of_handles_only_what_failed_is_told(engine: MnsEngine)
     answer = await ask(engine, "DELETE", "/queues/orders/messages", body)
 
     assert answer.status == 404
-    assert re.findall(rb"<(\w+)>([^<\n]+)</", answer.body)[0::2] == [(b"ErrorCode", b"MessageNotExist"), (b"ReceiptHandle", b"b")]
+    assert re.findall(rb"<(\w+)>([^<\n]+)</", answer.body)[0::2] == [
+        (b"ErrorCode", b"MessageNotExist"),
+        (b"ReceiptHandle", b"b"),
+    ]
 
 
 async def test_a_long_poll_whose_client_goes_ends(engine: MnsEngine) -> None:

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import pytest
 
 from engine import errors
-from facade.mns.wire import errors as mns
-from facade.mns.wire.errors import ERRORS, Code, code_of, mns_error
+from facade.dialects.mns.wire import errors as mns
+from facade.dialects.mns.wire.errors import ERRORS, Code, code_of, mns_error
 
 
 def tree(root: type[errors.EngineError] = errors.EngineError) -> Iterator[type[errors.EngineError]]:
@@ -39,13 +39,20 @@ def test_of_an_error_of_ours_nothing_is_told() -> None:
 
 
 def test_the_codes_are_those_of_the_reference() -> None:
-    codes = {code.word: code.status for code in vars(mns).values() if isinstance(code, Code) and code is not mns.NOT_NOW}
+    codes = {
+        code.word: code.status for code in vars(mns).values() if isinstance(code, Code) and code is not mns.NOT_NOW
+    }
 
     assert codes == {
-        "InvalidArgument": 400, "InvalidAuthorizationHeader": 400, "MissingAuthorizationHeader": 400, "InvalidDateHeader": 400,
-        "MissingDateHeader": 400, "InvalidDegist": 400, "InvalidRequestURL": 400, "InvalidQueryString": 400, "MalformedXML": 400,
-        "MissingReceiptHandle": 400, "MissingVisibilityTimeout": 400, "MissingVersionHeader": 400, "InvalidVersionHeader": 400,
-        "ReceiptHandleError": 400, "InvalidQueueName": 400, "QueueNameLengthError": 400, "AccessDenied": 403, "InvalidAccessKeyId": 403,
-        "SignatureDoesNotMatch": 403, "QueueNotExist": 404, "MessageNotExist": 404, "TimeExpired": 408, "QueueAlreadyExist": 409,
+        "InvalidArgument": 400, "InvalidAuthorizationHeader": 400, "MissingAuthorizationHeader": 400,
+        "InvalidDateHeader": 400,
+        "MissingDateHeader": 400, "InvalidDegist": 400, "InvalidRequestURL": 400, "InvalidQueryString": 400,
+        "MalformedXML": 400,
+        "MissingReceiptHandle": 400, "MissingVisibilityTimeout": 400, "MissingVersionHeader": 400,
+        "InvalidVersionHeader": 400,
+        "ReceiptHandleError": 400, "InvalidQueueName": 400, "QueueNameLengthError": 400, "AccessDenied": 403,
+        "InvalidAccessKeyId": 403,
+        "SignatureDoesNotMatch": 403, "QueueNotExist": 404, "MessageNotExist": 404, "TimeExpired": 408,
+        "QueueAlreadyExist": 409,
         "TooManyRequests": 429, "InternalError": 500,
     }  # fmt: skip

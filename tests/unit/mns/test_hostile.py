@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 import pytest
 
-from facade.mns.wire import query, xml
-from facade.mns.wire.errors import MnsError
+from facade.dialects.mns.wire import query, xml
+from facade.dialects.mns.wire.errors import MnsError
 from tests.unit.facade.double import RecordingEngine
 from tests.unit.mns.by_hand import VERSION, ask
 
@@ -22,7 +22,9 @@ LAUGHS = (
 )
 QUADRATIC = f'<!DOCTYPE z [<!ENTITY a "{"a" * 100_000}">]><Message><MessageBody>{"&a;" * 1000}</MessageBody></Message>'
 FILE = '<!DOCTYPE z [<!ENTITY a SYSTEM "file:///etc/hostname">]><Message><MessageBody>&a;</MessageBody></Message>'
-PARAMETER = '<!DOCTYPE z [<!ENTITY % a SYSTEM "http://127.0.0.1:1/x"> %a;]><Message><MessageBody>x</MessageBody></Message>'
+PARAMETER = (
+    '<!DOCTYPE z [<!ENTITY % a SYSTEM "http://127.0.0.1:1/x"> %a;]><Message><MessageBody>x</MessageBody></Message>'
+)
 
 # Large ones are made when a test runs.
 BAD: dict[str, bytes | str | Callable[[], str]] = {
@@ -44,7 +46,9 @@ BAD: dict[str, bytes | str | Callable[[], str]] = {
     "wide": lambda: "<Message>" + "<a/>" * 200_000 + "</Message>",
     "utf-16": MESSAGE.encode("utf-16"),
     "latin-1": "<Message><MessageBody>\xe9</MessageBody></Message>".encode("latin-1"),
-    "declared latin-1": '<?xml version="1.0" encoding="iso-8859-1"?><Message><MessageBody>\xe9</MessageBody></Message>'.encode("latin-1"),
+    "declared latin-1": (
+        '<?xml version="1.0" encoding="iso-8859-1"?><Message><MessageBody>\xe9</MessageBody></Message>'
+    ).encode("latin-1"),
     "zero": "<Message><MessageBody>\0</MessageBody></Message>",
     "control": "<Message><MessageBody>\x01</MessageBody></Message>",
     "control as a reference": "<Message><MessageBody>&#1;</MessageBody></Message>",
@@ -56,7 +60,8 @@ BAD: dict[str, bytes | str | Callable[[], str]] = {
     "4 MB of namespaces": lambda: "<Message " + " ".join(f"xmlns:a{n}='u'" for n in range(200_000)) + "/>",
     "4 MB of an instruction": lambda: "<?x " + "a" * 4_000_000 + "?><Message/>",
     "10 MB of a name": lambda: f"<{'a' * 10_000_000}/>",
-    "another namespace": '<Message xmlns="http://queue.amazonaws.com/doc/2012-11-05/"><MessageBody>x</MessageBody></Message>',
+    "another namespace": "<Message "
+    'xmlns="http://queue.amazonaws.com/doc/2012-11-05/"><MessageBody>x</MessageBody></Message>',
     "another namespace within": '<Message><MessageBody xmlns="urn:x">x</MessageBody></Message>',
     "unbound prefix": "<m:Message><MessageBody>x</MessageBody></m:Message>",
     "another root": "<Queue/>",
@@ -90,7 +95,17 @@ async def test_a_body_that_is_wrong_is_refused_and_sends_nothing(name: str) -> N
 
 @pytest.mark.parametrize(
     "name",
-    ["laughs", "quadratic", "deep", "wide", "10 MB", "10 MB of elements", "10 MB of a name", "4 MB of attributes", "4 MB of namespaces"],
+    [
+        "laughs",
+        "quadratic",
+        "deep",
+        "wide",
+        "10 MB",
+        "10 MB of elements",
+        "10 MB of a name",
+        "4 MB of attributes",
+        "4 MB of namespaces",
+    ],
 )
 def test_a_bomb_takes_no_memory_beyond_its_bytes(name: str) -> None:
     body = body_of(name)
@@ -104,7 +119,9 @@ def test_a_bomb_takes_no_memory_beyond_its_bytes(name: str) -> None:
     assert peak < 8_000_000
 
 
-@pytest.mark.parametrize("namespace", ["", ' xmlns="http://mns.aliyuncs.com/doc/v1"', ' xmlns="http://mns.aliyuncs.com/doc/v1/"'])
+@pytest.mark.parametrize(
+    "namespace", ["", ' xmlns="http://mns.aliyuncs.com/doc/v1"', ' xmlns="http://mns.aliyuncs.com/doc/v1/"']
+)
 @pytest.mark.parametrize("prolog", ["", '<?xml version="1.0" encoding="utf-8"?>', "\ufeff"])
 def test_the_three_namespaces_of_clients_are_one(namespace: str, prolog: str) -> None:
     root = xml.parse(f"{prolog}<Message{namespace}><MessageBody>zw\xf6lf &lt;&#13;</MessageBody></Message>".encode())
@@ -126,7 +143,9 @@ def test_the_largest_message_takes_memory_by_its_bytes() -> None:
 
 
 def test_a_prefix_of_the_namespace_is_read() -> None:
-    root = xml.parse(b'<m:Message xmlns:m="http://mns.aliyuncs.com/doc/v1/"><m:MessageBody><![CDATA[<&>]]></m:MessageBody></m:Message>')
+    root = xml.parse(
+        b'<m:Message xmlns:m="http://mns.aliyuncs.com/doc/v1/"><m:MessageBody><![CDATA[<&>]]></m:MessageBody></m:Message>'
+    )
 
     assert root.value("MessageBody") == "<&>"
 
@@ -147,7 +166,11 @@ async def test_a_query_that_can_not_be_read_is_refused(target: str) -> None:
 
 
 def test_a_query_is_read_in_any_case_and_a_plus_stays() -> None:
-    assert query.parse(b"ReceiptHandle=a+b/c==&VISIBILITYTIMEOUT=%31&&x") == {"receipthandle": "a+b/c==", "visibilitytimeout": "1", "x": ""}
+    assert query.parse(b"ReceiptHandle=a+b/c==&VISIBILITYTIMEOUT=%31&&x") == {
+        "receipthandle": "a+b/c==",
+        "visibilitytimeout": "1",
+        "x": "",
+    }
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,8 @@ import pytest
 
 from engine.errors import NotAuthenticated
 from facade.config import Settings
-from facade.mns.signature import check_digest, claim_of, claimed_key_id, string_to_sign
-from facade.mns.wire.errors import INVALID_DIGEST, MnsError
+from facade.dialects.mns.signature import check_digest, claim_of, claimed_key_id, string_to_sign
+from facade.dialects.mns.wire.errors import INVALID_DIGEST, MnsError
 from tests.unit.facade.double import QUEUE, RecordingEngine
 from tests.unit.mns.by_hand import VERSION, Answer, ask
 
@@ -37,7 +37,13 @@ VECTORS: list[tuple[str, str, bytes, list[tuple[bytes, bytes]], bytes]] = [
         [OF_BODY, (b"content-type", b"text/xml;charset=UTF-8"), OWN_VERSION],
         b"9K80VfDtQyT5OHKTee8+ZLjzGAU=",
     ),
-    ("sk", "GET", b"/queues/demo-q/messages?numOfMessages=16&waitseconds=10", [OWN_VERSION], b"ec9yNDyXLNWUaoluvQngT4MSITc="),
+    (
+        "sk",
+        "GET",
+        b"/queues/demo-q/messages?numOfMessages=16&waitseconds=10",
+        [OWN_VERSION],
+        b"ec9yNDyXLNWUaoluvQngT4MSITc=",
+    ),
 ]
 
 
@@ -50,7 +56,9 @@ def test_the_check_vectors_of_the_reference_fit(
     assert (claim.key_id, claim.at) == ("ak", THEN)
     assert claim.fits(secret)
     assert not claim.fits(secret + "x")
-    assert not claim_of(method, target + b"x", [DATE, *headers, (b"authorization", b"MNS ak:" + signature)]).fits(secret)
+    assert not claim_of(method, target + b"x", [DATE, *headers, (b"authorization", b"MNS ak:" + signature)]).fits(
+        secret
+    )
 
 
 def test_a_date_of_mns_has_two_readings() -> None:
@@ -106,7 +114,8 @@ def test_a_digest_is_of_the_bytes_or_of_the_digits() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "name"), [(b"MNS shop:x", "shop"), (b"MNS  shop:", "shop"), (b"MNS shop", None), (b"", None), (b"Basic eDp5", None)]
+    ("given", "name"),
+    [(b"MNS shop:x", "shop"), (b"MNS  shop:", "shop"), (b"MNS shop", None), (b"", None), (b"Basic eDp5", None)],
 )
 def test_open_mode_hears_the_key_that_is_named(given: bytes, name: str | None) -> None:
     assert claimed_key_id(given) == name
@@ -149,7 +158,10 @@ def without(name: str) -> dict[str, str]:
 REFUSED: dict[str, tuple[Callable[[], dict[str, str]], tuple[int, str]]] = {
     "not signed": (lambda: dict(VERSION), (400, "MissingAuthorizationHeader")),
     "half signed": (lambda: {**VERSION, "authorization": "MNS x"}, (400, "InvalidAuthorizationHeader")),
-    "no date": (lambda: {**VERSION, "authorization": "MNS shop:uDJQXbk2xOhH95MDXmgbAGdtyE4="}, (400, "MissingDateHeader")),
+    "no date": (
+        lambda: {**VERSION, "authorization": "MNS shop:uDJQXbk2xOhH95MDXmgbAGdtyE4="},
+        (400, "MissingDateHeader"),
+    ),
     "another secret": (lambda: made("another"), (403, "SignatureDoesNotMatch")),
     "old": (lambda: made(minutes=-16), (408, "TimeExpired")),
     "ahead": (lambda: made(minutes=16), (408, "TimeExpired")),
@@ -161,7 +173,9 @@ REFUSED: dict[str, tuple[Callable[[], dict[str, str]], tuple[int, str]]] = {
 
 
 @pytest.mark.parametrize(("headers", "told"), REFUSED.values(), ids=REFUSED)
-async def test_who_is_not_let_in(engine: RecordingEngine, headers: Callable[[], dict[str, str]], told: tuple[int, str]) -> None:
+async def test_who_is_not_let_in(
+    engine: RecordingEngine, headers: Callable[[], dict[str, str]], told: tuple[int, str]
+) -> None:
     assert (await get(engine, headers())).told == told
     assert engine.calls == []
 

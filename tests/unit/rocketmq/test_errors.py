@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from engine import errors
-from facade.rocketmq.wire.errors import ERRORS, INTERNAL, RocketError, code_of, status_of
-from facade.rocketmq.wire.rocketmq_pb2 import Code
+from facade.dialects.rocketmq.wire.errors import ERRORS, INTERNAL, RocketError, code_of, status_of
+from facade.dialects.rocketmq.wire.rocketmq_pb2 import Code
 
 
 def tree(root: type[errors.EngineError] = errors.EngineError) -> Iterator[type[errors.EngineError]]:
@@ -51,5 +51,14 @@ def test_the_codes_are_those_of_the_reference() -> None:
     assert bad_requests == list(range(40000, 40019))
     assert (Code.OK, Code.MULTIPLE_RESULTS, Code.UNAUTHORIZED, Code.FORBIDDEN) == (20000, 30000, 40100, 40300)
     assert (Code.MESSAGE_NOT_FOUND, Code.TOPIC_NOT_FOUND, Code.CONSUMER_GROUP_NOT_FOUND) == (40401, 40402, 40403)
-    assert (Code.MESSAGE_BODY_TOO_LARGE, Code.MESSAGE_BODY_EMPTY, Code.MESSAGE_PROPERTIES_TOO_LARGE) == (41301, 41302, 43101)
-    assert (Code.TOO_MANY_REQUESTS, Code.INTERNAL_ERROR, Code.INTERNAL_SERVER_ERROR, Code.NOT_IMPLEMENTED) == (42900, 50000, 50001, 50100)
+    assert (Code.MESSAGE_BODY_TOO_LARGE, Code.MESSAGE_BODY_EMPTY, Code.MESSAGE_PROPERTIES_TOO_LARGE) == (
+        41301,
+        41302,
+        43101,
+    )
+    assert (Code.TOO_MANY_REQUESTS, Code.INTERNAL_ERROR, Code.INTERNAL_SERVER_ERROR, Code.NOT_IMPLEMENTED) == (
+        42900,
+        50000,
+        50001,
+        50100,
+    )

@@ -13,16 +13,16 @@ from engine.rules.limits import MAX_BATCH
 from engine.settings import EngineSettings
 from engine.shapes import Delivery, Principal
 from facade.config import Settings
+from facade.dialects.rocketmq import exchange as module
+from facade.dialects.rocketmq.actions import ACTIONS
+from facade.dialects.rocketmq.exchange import Exchange
+from facade.dialects.rocketmq.http2.framing import CallEnded, GrpcStatus
+from facade.dialects.rocketmq.http2.rpc import Rpc
+from facade.dialects.rocketmq.messages.receive import Received
+from facade.dialects.rocketmq.queues.call import Common
+from facade.dialects.rocketmq.wire import rocketmq_pb2 as pb
+from facade.dialects.rocketmq.wire.rocketmq_pb2 import Code
 from facade.http.metrics import Metrics
-from facade.rocketmq import exchange as module
-from facade.rocketmq.actions import ACTIONS
-from facade.rocketmq.exchange import Exchange
-from facade.rocketmq.http2.framing import CallEnded, GrpcStatus
-from facade.rocketmq.http2.rpc import Rpc
-from facade.rocketmq.messages.receive import Received
-from facade.rocketmq.queues.call import Common
-from facade.rocketmq.wire import rocketmq_pb2 as pb
-from facade.rocketmq.wire.rocketmq_pb2 import Code
 from schemas.records import Message
 from tests.unit.facade.double import RecordingAudit
 
@@ -35,6 +35,7 @@ class Undelivering:
     settings = EngineSettings()
 
     def __init__(self) -> None:
+        self.callers = self.messages = self
         self.audit = RecordingAudit()
         self.undone: list[str] = []
 
@@ -98,14 +99,21 @@ MESSAGE = pb.Message(topic=pb.Resource(name="t"), body=b"x", system_properties=p
         ("SendMessage", pb.SendMessageRequest(messages=[MESSAGE] * (MAX_BATCH + 1))),
         (
             "AckMessage",
-            pb.AckMessageRequest(topic=pb.Resource(name="t"), group=pb.Resource(name="g"), entries=[pb.AckMessageEntry()] * 101),
+            pb.AckMessageRequest(
+                topic=pb.Resource(name="t"), group=pb.Resource(name="g"), entries=[pb.AckMessageEntry()] * 101
+            ),
         ),
     ],
 )
-async def test_a_request_of_too_many_is_refused_before_any_is_looked_at(engine: Undelivering, method: str, request_: Any) -> None:
+async def test_a_request_of_too_many_is_refused_before_any_is_looked_at(
+    engine: Undelivering, method: str, request_: Any
+) -> None:
     exchange, action = Exchange(Common(engine, Settings(), pb.Endpoints()), Metrics(dict)), ACTIONS[method]  # type: ignore[arg-type]
     answer = action.response.FromString(await exchange.unary(method, action, rpc(Sends(request_.SerializeToString()))))
-    assert (answer.status.code, answer.status.message) == (Code.BAD_REQUEST, "a request has 100 entries at most, given 101")
+    assert (answer.status.code, answer.status.message) == (
+        Code.BAD_REQUEST,
+        "a request has 100 entries at most, given 101",
+    )
 
 
 async def test_no_body_is_read_before_who_asks_is_known(engine: Undelivering) -> None:
@@ -164,14 +172,18 @@ async def test_what_was_said_is_not_given_back(exchange: Exchange, engine: Undel
 
 
 @pytest.mark.parametrize(("most", "undone"), [(0, 3), (1, 3), (2, 2), (3, 1), (4, 0)])
-async def test_what_could_not_be_said_is_given_back(exchange: Exchange, engine: Undelivering, gate: Gate, most: int, undone: int) -> None:
+async def test_what_could_not_be_said_is_given_back(
+    exchange: Exchange, engine: Undelivering, gate: Gate, most: int, undone: int
+) -> None:
     gate.set()
     with pytest.raises(asyncio.CancelledError):
         await exchange.receive(rpc(Call(most)))
     assert engine.undone == [f"handle{n}" for n in range(3)][3 - undone :]
 
 
-async def test_a_client_that_goes_as_its_messages_come_leaves_them(exchange: Exchange, engine: Undelivering, gate: Gate) -> None:
+async def test_a_client_that_goes_as_its_messages_come_leaves_them(
+    exchange: Exchange, engine: Undelivering, gate: Gate
+) -> None:
     for rounds in range(1, 12):  # one of them is between the lease and the answer
         gate.clear()
         gate.leased = 0

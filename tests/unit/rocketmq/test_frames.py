@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from facade.rocketmq.http2.frames import FRAME_BYTES, HEAD_BYTES, IDLE_FRAMES, IDLE_FRAMES_A_SECOND, Frames, Hostile
+from facade.dialects.rocketmq.http2.frames import (
+    FRAME_BYTES,
+    HEAD_BYTES,
+    IDLE_FRAMES,
+    IDLE_FRAMES_A_SECOND,
+    Frames,
+    Hostile,
+)
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 

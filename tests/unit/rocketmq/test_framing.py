@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from facade.rocketmq.http2 import framing
-from facade.rocketmq.http2.framing import CallEnded, GrpcStatus
+from facade.dialects.rocketmq.http2 import framing
+from facade.dialects.rocketmq.http2.framing import CallEnded, GrpcStatus
 
 
 @pytest.mark.parametrize(
@@ -26,7 +26,10 @@ def test_a_message_has_its_size_before_it() -> None:
     message = framing.message_of(b"abc")
     assert message == b"\0\0\0\0\3abc" and framing.size_of(message) == 3
     assert framing.size_of(b"\0\0\x4c\x4b\x40") == framing.MESSAGE_BYTES
-    for prefix, status in ((b"\1\0\0\0\3", GrpcStatus.UNIMPLEMENTED), (b"\0\0\x4c\x4b\x41", GrpcStatus.RESOURCE_EXHAUSTED)):
+    for prefix, status in (
+        (b"\1\0\0\0\3", GrpcStatus.UNIMPLEMENTED),
+        (b"\0\0\x4c\x4b\x41", GrpcStatus.RESOURCE_EXHAUSTED),
+    ):
         with pytest.raises(CallEnded) as ended:
             framing.size_of(prefix)
         assert ended.value.status == status
@@ -34,4 +37,7 @@ def test_a_message_has_its_size_before_it() -> None:
 
 def test_a_status_is_said_in_ascii() -> None:
     assert framing.trailers(GrpcStatus.OK, "") == [("grpc-status", "0")]
-    assert framing.trailers(GrpcStatus.INTERNAL, "a 100% \u00e4\n") == [("grpc-status", "13"), ("grpc-message", "a 100%25 %C3%A4%0A")]
+    assert framing.trailers(GrpcStatus.INTERNAL, "a 100% \u00e4\n") == [
+        ("grpc-status", "13"),
+        ("grpc-message", "a 100%25 %C3%A4%0A"),
+    ]

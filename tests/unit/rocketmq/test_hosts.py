@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from facade.rocketmq.messages import hosts
+from facade.dialects.rocketmq.messages import hosts
 
 
 def test_a_host_is_read_with_the_secret_alone() -> None:

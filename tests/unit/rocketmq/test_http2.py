@@ -13,16 +13,22 @@ from h2.connection import H2Connection
 from h2.events import ConnectionTerminated, DataReceived, StreamEnded, TrailersReceived
 
 from engine.errors import Overloaded
+from facade.dialects.rocketmq.http2 import connection as module
+from facade.dialects.rocketmq.http2 import port as bounds
+from facade.dialects.rocketmq.http2.connection import Connection
+from facade.dialects.rocketmq.http2.framing import CallEnded, GrpcStatus, end
+from facade.dialects.rocketmq.http2.port import HELD_BYTES, Port
+from facade.dialects.rocketmq.http2.rpc import Gone, Rpc
 from facade.http.bounds import pace
 from facade.http.bounds.shares import MIB
-from facade.rocketmq.http2 import connection as module
-from facade.rocketmq.http2 import port as bounds
-from facade.rocketmq.http2.connection import Connection
-from facade.rocketmq.http2.framing import CallEnded, GrpcStatus, end
-from facade.rocketmq.http2.port import HELD_BYTES, Port
-from facade.rocketmq.http2.rpc import Gone, Rpc
 
-HEAD = [(":method", "POST"), (":scheme", "http"), (":authority", "x"), (":path", "/s/m"), ("content-type", "application/grpc")]
+HEAD = [
+    (":method", "POST"),
+    (":scheme", "http"),
+    (":authority", "x"),
+    (":path", "/s/m"),
+    ("content-type", "application/grpc"),
+]
 KNOWN = [*HEAD, ("x-known", "yes")]
 LARGE = 4_900_000
 
@@ -256,7 +262,16 @@ CONTINUED = b"\0\0\x01\x01\0\0\0\0\x01\x88" + (b"\0\x40\0\x09\0\0\0\0\x01" + b"\
 
 
 @pytest.mark.parametrize(
-    "flood", [PING * 4000, PRIORITY * 4000, EMPTY_DATA * 4000, SMALL_DATA * 4000, PADDING * 4000, CONTINUED, b"\1\0\0\0\0\0\0\0\0"]
+    "flood",
+    [
+        PING * 4000,
+        PRIORITY * 4000,
+        EMPTY_DATA * 4000,
+        SMALL_DATA * 4000,
+        PADDING * 4000,
+        CONTINUED,
+        b"\1\0\0\0\0\0\0\0\0",
+    ],
 )
 async def test_frames_that_bring_nothing_end_their_connection(served: Served, flood: bytes) -> None:
     client = await Client.to(served)
@@ -316,7 +331,9 @@ async def test_a_client_that_says_farewell_gets_its_answers(served: Served) -> N
     assert client.status(number) == "0"
 
 
-async def test_a_client_that_reads_nothing_of_its_answer_is_closed(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_client_that_reads_nothing_of_its_answer_is_closed(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(module, "STALL_S", 0.3)
     client = await Client.to(served)
     client.begin([*KNOWN, ("x-answer", "100000")], 1, b"x", whole=True)  # the client's window has 65,535
@@ -348,7 +365,9 @@ async def test_an_answer_comes_as_the_client_makes_room(served: Served) -> None:
         ([*KNOWN[:4], ("content-type", "text/plain")], GrpcStatus.INTERNAL),
     ],
 )
-async def test_heads_that_are_none_of_a_call_are_refused(served: Served, head: list[tuple[str, str]], status: GrpcStatus) -> None:
+async def test_heads_that_are_none_of_a_call_are_refused(
+    served: Served, head: list[tuple[str, str]], status: GrpcStatus
+) -> None:
     client = await Client.to(served)
     number = client.begin(head, 1, b"x", whole=True)
     await client.read(2, is_end)
@@ -359,7 +378,8 @@ Body = Callable[[Client], Awaitable[None]]
 
 
 @pytest.mark.parametrize(
-    ("prefix", "status"), [(b"\1\0\0\0\1", GrpcStatus.UNIMPLEMENTED), (b"\0\0\x4c\x4b\x41", GrpcStatus.RESOURCE_EXHAUSTED)]
+    ("prefix", "status"),
+    [(b"\1\0\0\0\1", GrpcStatus.UNIMPLEMENTED), (b"\0\0\x4c\x4b\x41", GrpcStatus.RESOURCE_EXHAUSTED)],
 )
 async def test_messages_that_are_not_served_are_refused(served: Served, prefix: bytes, status: GrpcStatus) -> None:
     client = await Client.to(served)

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from facade.rocketmq.messages import ordering
-from facade.rocketmq.queues import expressions, kinds
-from facade.rocketmq.queues.names import dead_letter_queue_of, group_of, topic_of
-from facade.rocketmq.wire import rocketmq_pb2 as pb
-from facade.rocketmq.wire.errors import RocketError
-from facade.rocketmq.wire.rocketmq_pb2 import Code, FilterType, MessageType
+from facade.dialects.rocketmq.messages import ordering
+from facade.dialects.rocketmq.queues import expressions, kinds
+from facade.dialects.rocketmq.queues.names import dead_letter_queue_of, group_of, topic_of
+from facade.dialects.rocketmq.wire import rocketmq_pb2 as pb
+from facade.dialects.rocketmq.wire.errors import RocketError
+from facade.dialects.rocketmq.wire.rocketmq_pb2 import Code, FilterType, MessageType
 from schemas.filters import matches
-from schemas.records import Attribute, QueueRecord, TagRecord
+from schemas.records import Attribute, QueueRecord
+from tests.unit.records import queue_record
 
-RECORD = QueueRecord("orders", "0123456789ab", "alice", 1, 2, 1, 0, 30_000, 7, 8, 9, 10, [TagRecord(0, "default", 1, 0, [0])], 1)
-FIFO = QueueRecord("orders", "0123456789ab", "alice", 1, 2, 1, 0, 30_000, 7, 8, 9, 10, [TagRecord(0, "default", 1, 0, [0])], 1, fifo=True)
+RECORD = queue_record()
+FIFO = queue_record(fifo=True)
 
 
 @pytest.mark.parametrize("name", ["orders", "a", "A-b_9", "_x", "orders.fifo", "%DLQ%billing", "x" * 127])
@@ -81,9 +82,13 @@ def test_what_is_not_served_is_refused(properties: pb.SystemProperties) -> None:
 def test_a_topic_takes_what_its_queue_does() -> None:
     def noted(word: str) -> QueueRecord:
         note = {kinds.TYPE_NOTE: word}
-        return QueueRecord("q", "0123456789ab", "a", 1, 2, 1, 0, 30_000, 7, 8, 9, 10, RECORD.tags, 1, user_attributes=note)
+        return queue_record("q", owner="a", tags=RECORD.tags, user_attributes=note)
 
-    assert kinds.types_of(RECORD) == (MessageType.NORMAL, MessageType.DELAY, MessageType.TRANSACTION) == kinds.types_of(noted("MIXED"))
+    assert (
+        kinds.types_of(RECORD)
+        == (MessageType.NORMAL, MessageType.DELAY, MessageType.TRANSACTION)
+        == kinds.types_of(noted("MIXED"))
+    )
     assert kinds.types_of(FIFO) == (MessageType.FIFO,)
     assert kinds.types_of(noted("delay")) == (MessageType.DELAY,)
     kinds.check_type(RECORD, "orders", MessageType.DELAY)
@@ -93,7 +98,8 @@ def test_a_topic_takes_what_its_queue_does() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"), [("", "*"), ("*", "*"), (" * ", "*"), ("b||a", "a||b"), (" a || a||", "a"), ("a||*", "*"), ("röt", "röt")]
+    ("text", "expected"),
+    [("", "*"), ("*", "*"), (" * ", "*"), ("b||a", "a||b"), (" a || a||", "a"), ("a||*", "*"), ("röt", "röt")],
 )
 def test_an_expression_has_one_form(text: str, expected: str) -> None:
     assert expressions.text_of(pb.FilterExpression(type=FilterType.TAG, expression=text)) == expected

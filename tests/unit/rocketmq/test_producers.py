@@ -9,8 +9,8 @@ import pytest
 
 from engine.errors import Overloaded
 from engine.shapes import Check, Principal, TransactionInfo
-from facade.rocketmq.clients import producers as module
-from facade.rocketmq.clients.producers import MOST_TOPICS, Producers
+from facade.dialects.rocketmq.clients import producers as module
+from facade.dialects.rocketmq.clients.producers import MOST_TOPICS, Producers
 
 BY = Principal("alice")
 
@@ -24,6 +24,7 @@ class Checking:
     """The part of an engine that asks: gives the checks that a test puts in, by group."""
 
     def __init__(self) -> None:
+        self.transactions = self
         self.open: dict[str, asyncio.Queue[list[Check]]] = {}
         self.unasked: list[str] = []
         self.waiting: set[str] = set()
@@ -87,7 +88,9 @@ async def test_a_client_is_asked_about_what_it_publishes_to(producers: Producers
     assert engine.waiting == set()
 
 
-async def test_a_stream_that_is_opened_again_is_asked_before_it_says_anything(producers: Producers, engine: Checking) -> None:
+async def test_a_stream_that_is_opened_again_is_asked_before_it_says_anything(
+    producers: Producers, engine: Checking
+) -> None:
     first = producers.opened(BY, "c", Asked())
     producers.publishes(BY, "c", {"q": "q"})
     await producers.closed(BY, "c", first)
@@ -112,7 +115,9 @@ async def test_what_was_not_asked_is_given_back(producers: Producers, engine: Ch
     await producers.closed(BY, "c", stream)
 
 
-async def test_an_engine_that_cant_answer_is_asked_again(producers: Producers, engine: Checking, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_engine_that_cant_answer_is_asked_again(
+    producers: Producers, engine: Checking, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(module, "AGAIN_S", 0)
     engine.fails = 2
     stream = producers.opened(BY, "c", Asked())
@@ -122,7 +127,9 @@ async def test_an_engine_that_cant_answer_is_asked_again(producers: Producers, e
     await producers.closed(BY, "c", stream)
 
 
-async def test_topics_and_clients_are_bounded(producers: Producers, engine: Checking, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_topics_and_clients_are_bounded(
+    producers: Producers, engine: Checking, monkeypatch: pytest.MonkeyPatch
+) -> None:
     stream = producers.opened(BY, "c", Asked())
     producers.publishes(BY, "c", {f"q{number}": "q" for number in range(MOST_TOPICS + 5)})
     producers.publishes(BY, "c", {"more": "more"})

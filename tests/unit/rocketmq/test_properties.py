@@ -7,17 +7,19 @@ from typing import Any
 import pytest
 
 from engine.rules.limits import MAX_ATTRIBUTES, check_attributes
-from facade.rocketmq.messages import properties
-from facade.rocketmq.wire import rocketmq_pb2 as pb
-from facade.rocketmq.wire.errors import RocketError
-from facade.rocketmq.wire.rocketmq_pb2 import Code, Encoding
+from facade.dialects.rocketmq.messages import properties
+from facade.dialects.rocketmq.wire import rocketmq_pb2 as pb
+from facade.dialects.rocketmq.wire.errors import RocketError
+from facade.dialects.rocketmq.wire.rocketmq_pb2 import Code, Encoding
 from schemas.records import Attribute
 
 ID = "01AABBCCDDEEFF00010203040506070809"
 
 
 def message(texts: dict[str, str] | None = None, **system: Any) -> pb.Message:
-    return pb.Message(user_properties=texts or {}, system_properties=pb.SystemProperties(**{"message_id": ID, **system}))
+    return pb.Message(
+        user_properties=texts or {}, system_properties=pb.SystemProperties(**{"message_id": ID, **system})
+    )
 
 
 def test_what_a_client_sends_comes_back() -> None:
@@ -41,8 +43,14 @@ def test_what_a_client_sends_comes_back() -> None:
 
 
 def test_a_message_of_another_dialect_is_shown() -> None:
-    attributes = {"raw": Attribute("Binary.png", b"\xff"), "n": Attribute("Number", b"7"), "bad": Attribute("String", b"\xff")}
-    system, texts = properties.shown({**attributes, "BORN_TIMESTAMP": Attribute("String", b"yesterday"), "KEYS": Attribute("String", b"")})
+    attributes = {
+        "raw": Attribute("Binary.png", b"\xff"),
+        "n": Attribute("Number", b"7"),
+        "bad": Attribute("String", b"\xff"),
+    }
+    system, texts = properties.shown(
+        {**attributes, "BORN_TIMESTAMP": Attribute("String", b"yesterday"), "KEYS": Attribute("String", b"")}
+    )
 
     assert texts == {"raw": "/w==", "n": "7", "bad": "\ufffd"}
     assert system.body_encoding == Encoding.IDENTITY and not system.HasField("tag") and not list(system.keys)
@@ -50,7 +58,9 @@ def test_a_message_of_another_dialect_is_shown() -> None:
 
 def test_as_many_properties_as_may_be_fit_into_the_engines_bound() -> None:
     texts = {f"p{n}": "v" for n in range(properties.MOST_PROPERTIES)}
-    given = message(texts, tag="t", keys=["k"], born_timestamp={"seconds": 1}, born_host="h", trace_context="t", body_encoding=2)
+    given = message(
+        texts, tag="t", keys=["k"], born_timestamp={"seconds": 1}, born_host="h", trace_context="t", body_encoding=2
+    )
 
     assert len(properties.attributes_of(given)) <= MAX_ATTRIBUTES
 

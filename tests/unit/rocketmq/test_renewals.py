@@ -9,9 +9,9 @@ import pytest
 
 from engine.errors import StoreUnavailable
 from engine.shapes import EntryResult, ExtendEntry, Principal
-from facade.rocketmq.clients import renewals as module
-from facade.rocketmq.clients.renewals import RENEWED_FOR_S, Renewals
-from facade.rocketmq.wire.errors import RocketError
+from facade.dialects.rocketmq.clients import renewals as module
+from facade.dialects.rocketmq.clients.renewals import RENEWED_FOR_S, Renewals
+from facade.dialects.rocketmq.wire.errors import RocketError
 
 BY = Principal("alice")
 
@@ -20,6 +20,7 @@ class Extending:
     """The part of an engine that renewals use: notes what is extended, and answers `words`."""
 
     def __init__(self) -> None:
+        self.messages = self
         self.extended: list[tuple[str, list[str]]] = []
         self.words: dict[str, str] = {}
         self.fails = False

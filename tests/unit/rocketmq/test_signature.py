@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from facade.rocketmq import signature
-from facade.rocketmq.wire.errors import RocketError
-from facade.rocketmq.wire.rocketmq_pb2 import Code
+from facade.dialects.rocketmq import signature
+from facade.dialects.rocketmq.wire.errors import RocketError
+from facade.dialects.rocketmq.wire.rocketmq_pb2 import Code
 
 AT = "20261124T120000Z"
 NOON = datetime(2026, 11, 24, 12, tzinfo=UTC)
@@ -81,7 +81,9 @@ HERE = "CLOCK-3"  # a machine three hours ahead of UTC
         (14 * 60 + 14, "any", True),
     ],
 )
-def test_a_time_counts_that_is_now_in_a_zone_that_counts(monkeypatch: pytest.MonkeyPatch, minutes: int, zones: str, ok: bool) -> None:
+def test_a_time_counts_that_is_now_in_a_zone_that_counts(
+    monkeypatch: pytest.MonkeyPatch, minutes: int, zones: str, ok: bool
+) -> None:
     at = NOON + timedelta(minutes=minutes)
     claim = signature.claim_of(signed(at=f"{at:%Y%m%dT%H%M%SZ}"))
     monkeypatch.setenv("TZ", HERE)

@@ -12,7 +12,9 @@ FULL = Message(
     delay_ms=30 * 86_400_000,
     lease_ms=0,
     sender="alice",
-    origin=Origin("id", "tag", "first", "orders", "default", "killed", 3, 1_700_000_000_000, 1_600_000_000_000, 1_800_000_000_000),
+    origin=Origin(
+        "id", "tag", "first", "orders", "default", "killed", 3, 1_700_000_000_000, 1_600_000_000_000, 1_800_000_000_000
+    ),
     batch=BatchMark("b", 2, 3),
     group="g",
     dedup_id="d",

@@ -46,7 +46,14 @@ def test_a_snapshot_is_packed_as_the_library_packs_it(snapshot: SnapshotRecord) 
 def test_a_large_snapshot_lets_other_threads_run_while_it_is_packed() -> None:
     rows = [OpenDelivery(n, n + 1, 1, 1_795_313_164_012, 0, 1_795_313_164_012 + n) for n in range(50 * ROWS)]
     snapshot = SnapshotRecord(
-        "q", "0123456789ab", 0, 5, 6, [TagSnapshot(0, 7, [*range(9_000)], [1] * 9_000, rows)], ["a" * 24] * 5_000, [8] * 5_000
+        "q",
+        "0123456789ab",
+        0,
+        5,
+        6,
+        [TagSnapshot(0, 7, [*range(9_000)], [1] * 9_000, rows)],
+        ["a" * 24] * 5_000,
+        [8] * 5_000,
     )
     ticks, over = 0, threading.Event()
 

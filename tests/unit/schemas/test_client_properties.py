@@ -10,6 +10,7 @@ from confluent_kafka import Consumer
 from engine.settings import BadSetting, EngineSettings
 from schemas.client_properties import BadProperty, for_librdkafka, parse
 
+OAUTH = "org.apache.kafka.common.security.oauthbearer"
 SCRAM = """
 # How we get in.
 security.protocol=SASL_SSL
@@ -37,7 +38,10 @@ def test_a_file_of_the_java_client_is_read() -> None:
 def test_each_way_in_is_one_that_the_client_takes() -> None:
     """But for certificates, which are files."""
     plain = "org.apache.kafka.common.security.plain.PlainLoginModule required username='u' password=p;"
-    bearer = 'org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required clientId="i" clientSecret="s" scope="all";'
+    bearer = (
+        'org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required clientId="i" '
+        'clientSecret="s" scope="all";'
+    )
     ways: list[dict[str, str]] = [
         {},
         {"security.protocol": "SSL", "ssl.endpoint.identification.algorithm": ""},
@@ -47,7 +51,7 @@ def test_each_way_in_is_one_that_the_client_takes() -> None:
             "sasl.mechanism": "OAUTHBEARER",
             "sasl.jaas.config": bearer,
             "sasl.oauthbearer.token.endpoint.url": "https://example.com/token",
-            "sasl.login.callback.handler.class": "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler",
+            "sasl.login.callback.handler.class": f"{OAUTH}.OAuthBearerLoginCallbackHandler",
         },
     ]
     for way in ways:
@@ -57,15 +61,29 @@ def test_each_way_in_is_one_that_the_client_takes() -> None:
 
 
 def test_a_certificate_of_the_client_is_pem_or_pkcs12() -> None:
-    pem = {"security.protocol": "SSL", "ssl.keystore.type": "PEM", "ssl.keystore.location": "/k.pem", "ssl.key.password": "p"}
+    pem = {
+        "security.protocol": "SSL",
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": "/k.pem",
+        "ssl.key.password": "p",
+    }
     assert for_librdkafka(pem) == {
         "security.protocol": "SSL",
         "ssl.certificate.location": "/k.pem",
         "ssl.key.location": "/k.pem",
         "ssl.key.password": "p",
     }
-    packed = {"security.protocol": "SSL", "ssl.keystore.type": "PKCS12", "ssl.keystore.location": "/k.p12", "ssl.keystore.password": "p"}
-    assert for_librdkafka(packed) == {"security.protocol": "SSL", "ssl.keystore.location": "/k.p12", "ssl.keystore.password": "p"}
+    packed = {
+        "security.protocol": "SSL",
+        "ssl.keystore.type": "PKCS12",
+        "ssl.keystore.location": "/k.p12",
+        "ssl.keystore.password": "p",
+    }
+    assert for_librdkafka(packed) == {
+        "security.protocol": "SSL",
+        "ssl.keystore.location": "/k.p12",
+        "ssl.keystore.password": "p",
+    }
 
 
 @pytest.mark.parametrize("end", [" ", r"\n", " \\\n"])
@@ -120,7 +138,10 @@ def test_a_file_that_cant_be_read_stops_the_start(tmp_path: Path) -> None:
         ("sasl.jaas.config=hunter2", "must name one of"),
         ("sasl.jaas.config=x.PlainLoginModule required hunter2;", "options"),
         ('sasl.jaas.config=x.PlainLoginModule required hunter="hunter2";', "no option hunter "),
-        ('sasl.jaas.config=com.sun.security.auth.module.Krb5LoginModule required keyTab="hunter2";', "must name one of"),
+        (
+            'sasl.jaas.config=com.sun.security.auth.module.Krb5LoginModule required keyTab="hunter2";',
+            "must name one of",
+        ),
     ],
 )
 def test_what_can_not_be_done_is_refused_without_its_value(line: str, why: str) -> None:

@@ -70,7 +70,9 @@ def test_what_makes_the_handles_of_a_receive_makes_each_as_if_alone() -> None:
 
     assert timed[2] == timed[5] == KNOWN_HANDLE_WITH_TIME
     assert without[2] == without[5] == KNOWN_HANDLE
-    assert [Handle.parse(text, SECRET) for text in timed] == [Handle("0123456789ab", 3, 2, o, 99, 1_767_225_600_000) for o in offsets]
+    assert [Handle.parse(text, SECRET) for text in timed] == [
+        Handle("0123456789ab", 3, 2, o, 99, 1_767_225_600_000) for o in offsets
+    ]
     assert [Handle.parse(text, SECRET) for text in without] == [Handle("0123456789ab", 3, 2, o, 99) for o in offsets]
 
 
@@ -79,7 +81,9 @@ def test_what_makes_the_handles_of_a_receive_makes_each_as_if_alone() -> None:
 def test_a_handle_of_another_version_is_refused_though_its_mac_is_right(known: str, version: int) -> None:
     raw = urlsafe_b64decode(known)
     payload = bytes([version]) + raw[1:-8]
-    text = urlsafe_b64encode(payload + blake2b(payload, key=SECRET, person=b"lw.handle", digest_size=8).digest()).decode()
+    text = urlsafe_b64encode(
+        payload + blake2b(payload, key=SECRET, person=b"lw.handle", digest_size=8).digest()
+    ).decode()
     if version == raw[0]:
         assert text == known
     else:
@@ -106,7 +110,9 @@ def test_an_address_is_that_of_one_message_whichever_secret_made_its_id() -> Non
         assert address_of(other) == other
 
 
-@pytest.mark.parametrize(("kind", "texts"), [(MessageId, [i.text(SECRET) for i in IDS]), (Handle, [h.text(SECRET) for h in HANDLES])])
+@pytest.mark.parametrize(
+    ("kind", "texts"), [(MessageId, [i.text(SECRET) for i in IDS]), (Handle, [h.text(SECRET) for h in HANDLES])]
+)
 def test_a_text_made_with_another_secret_is_refused(kind: type[MessageId | Handle], texts: list[str]) -> None:
     for text in texts:
         with pytest.raises(BadIdentity):
@@ -114,10 +120,23 @@ def test_a_text_made_with_another_secret_is_refused(kind: type[MessageId | Handl
 
 
 @pytest.mark.parametrize(
-    ("kind", "text"), [(MessageId, KNOWN_ID), (Handle, KNOWN_HANDLE), (Handle, KNOWN_HANDLE_WITH_TIME), (Handle, KNOWN_HANDLE_FOR_ONE_USE)]
+    ("kind", "text"),
+    [
+        (MessageId, KNOWN_ID),
+        (Handle, KNOWN_HANDLE),
+        (Handle, KNOWN_HANDLE_WITH_TIME),
+        (Handle, KNOWN_HANDLE_FOR_ONE_USE),
+    ],
 )
 def test_a_truncated_or_lengthened_text_is_refused(kind: type[MessageId | Handle], text: str) -> None:
-    for wrong in [text[:n] for n in range(len(text))] + [text + "0", text + "A", text + "=", " " + text, text + "\n", text[1:]]:
+    for wrong in [text[:n] for n in range(len(text))] + [
+        text + "0",
+        text + "A",
+        text + "=",
+        " " + text,
+        text + "\n",
+        text[1:],
+    ]:
         with pytest.raises(BadIdentity):
             kind.parse(wrong, SECRET)
 
@@ -142,7 +161,10 @@ def test_a_message_id_with_any_digit_altered_is_refused() -> None:
 def test_random_text_is_refused_by_nothing_else_than_bad_identity() -> None:
     dice = random.Random(20_260)
     for _ in range(3000):
-        text = "".join(chr(dice.choice([dice.randrange(128), dice.randrange(0xD7FF)])) for _ in range(dice.choice([0, 36, 44, 52, 60])))
+        text = "".join(
+            chr(dice.choice([dice.randrange(128), dice.randrange(0xD7FF)]))
+            for _ in range(dice.choice([0, 36, 44, 52, 60]))
+        )
         for kind in (MessageId, Handle):
             with pytest.raises(BadIdentity):
                 kind.parse(text, SECRET)

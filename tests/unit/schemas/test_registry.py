@@ -100,7 +100,12 @@ def test_a_subject_alone_names_its_newest_version() -> None:
 
 
 def test_what_does_not_exist_is_a_key_error() -> None:
-    for ask in (lambda: schema_id("nothing"), lambda: schema_text(0), lambda: versions("nothing"), lambda: version_id("key", 9)):
+    for ask in (
+        lambda: schema_id("nothing"),
+        lambda: schema_text(0),
+        lambda: versions("nothing"),
+        lambda: version_id("key", 9),
+    ):
         with pytest.raises(KeyError):
             ask()
 
@@ -127,6 +132,8 @@ def agree(info: inspect.Type, avro: Any, place: str) -> None:
     """Fails unless the struct's type and the Avro type are the same thing; `place` names it in the
     failure.
     """
+    if isinstance(info, inspect.Metadata):
+        info = info.type
     kind = avro["type"] if isinstance(avro, dict) else avro
     if isinstance(info, inspect.StructType) and isinstance(avro, str):
         assert avro == info.cls.__name__, place  # a record that stands there in full before

@@ -9,7 +9,7 @@ import schemas
 from schemas import topics
 
 ROOT = Path(schemas.__file__).parent.parent
-PACKAGES = ("engine", "facade", "spark", "state", "schemas")
+PACKAGES = ("engine", "facade", "spark", "state", "runtime", "schemas")
 
 
 def test_names_are_what_they_were_in_every_log_that_exists() -> None:

@@ -15,7 +15,9 @@ from schemas.wire import AnyRecord, UndecodableRecord, decode, decode_message, e
 from tests.unit.schemas.samples import FULL, LONGS
 
 # Texts that look like what ends a record, or like a batch mark, and ids as the sender makes them.
-PIECES = st.lists(st.sampled_from(["\0", "\0\0\0", "\2 ", "\x10\1", "0123456789abcdef", "ü", "a"]), max_size=8).map("".join)
+PIECES = st.lists(st.sampled_from(["\0", "\0\0\0", "\2 ", "\x10\1", "0123456789abcdef", "ü", "a"]), max_size=8).map(
+    "".join
+)
 MARKS = st.builds(BatchMark, st.just("0123456789abcdef") | PIECES, st.integers(-1, 99), st.integers(-1, 100))
 COMMON = st.builds(
     Message,
@@ -51,11 +53,15 @@ def hurt(data: bytes, cut: int, more: bytes, changes: list[tuple[int, int]]) -> 
     return bytes(wrong)
 
 
-CHANGES = st.lists(st.tuples(st.integers(6, 60), st.integers(0, 255) | st.sampled_from([0, 1, 2, 16, 32, 128])), max_size=3)
+CHANGES = st.lists(
+    st.tuples(st.integers(6, 60), st.integers(0, 255) | st.sampled_from([0, 1, 2, 16, 32, 128])), max_size=3
+)
 
 
 @given(COMMON, st.integers(0, 40) | st.just(0), st.binary(max_size=3) | st.just(b""), CHANGES)
-def test_the_message_of_a_record_is_what_the_library_reads(message: Message, cut: int, more: bytes, changes: list[tuple[int, int]]) -> None:
+def test_the_message_of_a_record_is_what_the_library_reads(
+    message: Message, cut: int, more: bytes, changes: list[tuple[int, int]]
+) -> None:
     whole = encode(message)
     # Each twice: what is read once may be remembered.
     for data in (whole, hurt(whole, cut, more, changes)) * 2:
@@ -79,7 +85,10 @@ LOOKALIKES = {
     ],
     "a mark of nothing": [encode(Message(b"", batch=BatchMark("b", 0, 0)))],
     "an index below nothing": [encode(Message(b"")), encode(Message(b"", batch=BatchMark(MARK[2:], -1, 2)))],
-    "an id that is no text": [encode(Message(b"")), encode(Message(b"", batch=BatchMark(MARK[2:], 1, 2))).replace(b"0123", b"012\xff")],
+    "an id that is no text": [
+        encode(Message(b"")),
+        encode(Message(b"", batch=BatchMark(MARK[2:], 1, 2))).replace(b"0123", b"012\xff"),
+    ],
     "a deduplication id like a mark": [encode(Message(b"", dedup_id=f"\0{MARK}\2\4\0\0"))],
 }
 
@@ -92,7 +101,13 @@ def test_what_looks_like_a_common_message_is_what_the_library_reads(records: lis
 
 @pytest.mark.parametrize(
     "batch",
-    [None, *(BatchMark("0123456789abcdef", *numbers) for numbers in [(3, 10), (63, 63), (63, 64), (64, 100), (99, 100), (127, 127)])],
+    [
+        None,
+        *(
+            BatchMark("0123456789abcdef", *numbers)
+            for numbers in [(3, 10), (63, 63), (63, 64), (64, 100), (99, 100), (127, 127)]
+        ),
+    ],
 )
 @pytest.mark.parametrize("size", [0, 63, 64, 8191])
 def test_a_common_message_is_read_without_the_library_once_one_like_it_was(

@@ -33,7 +33,7 @@ def test_no_other_module_assigns_a_shared_word_or_number() -> None:
     again = re.compile(rf"^({'|'.join(SHARED)})\b[^=\n]*= ", re.M)
     found = [
         str(path.relative_to(ROOT))
-        for package in ("engine", "facade", "spark", "state", "schemas")
+        for package in ("engine", "facade", "runtime", "spark", "state", "schemas")
         for path in (ROOT / package).rglob("*.py")
         if path.name != "vocabulary.py" and again.search(path.read_text())
     ]
@@ -41,10 +41,12 @@ def test_no_other_module_assigns_a_shared_word_or_number() -> None:
 
 
 def test_a_default_tag_or_source_attribute_is_never_spelled_again() -> None:
-    spelled = re.compile(rf"""["']{re.escape(vocabulary.SOURCE_QUEUE_ATTRIBUTE)}["']|tag( or|=| ==) ["']{vocabulary.DEFAULT_TAG}["']""")
+    spelled = re.compile(
+        rf"""["']{re.escape(vocabulary.SOURCE_QUEUE_ATTRIBUTE)}["']|tag( or|=| ==) ["']{vocabulary.DEFAULT_TAG}["']"""
+    )
     found = [
         str(path.relative_to(ROOT))
-        for package in ("engine", "spark", "state")
+        for package in ("engine", "runtime", "spark", "state")
         for path in (ROOT / package).rglob("*.py")
         if spelled.search(path.read_text())
     ]

@@ -20,18 +20,21 @@ from schemas.records import (
     Message,
     ProducerGroupRecord,
     QueueRecord,
-    RedrivePolicy,
     TagRecord,
     TaskRecord,
     TransactionRecord,
 )
+from schemas.records.settings import RedrivePolicy
 from schemas.registry import schema_text
 from schemas.vocabulary import HEADER_NAME_CHARS, EventKind, TaskStatus, TransactionStep
 from schemas.wire import AnyRecord, UndecodableRecord, decode, decode_message, encode
 from tests.unit.schemas.samples import FULL
 
 SOME = Filter([Condition("color", "string", b"red"), Condition("size")], "OR")
-TAGS = [TagRecord(0, "default", 1, 0, [0, 0]), TagRecord(1, "red", 5, -1, [7, 9], SOME, {"team": "a"}, 7, RedrivePolicy("dead", 3))]
+TAGS = [
+    TagRecord(0, "default", 1, 0, [0, 0]),
+    TagRecord(1, "red", 5, -1, [7, 9], SOME, {"team": "a"}, 7, RedrivePolicy("dead", 3)),
+]
 RECORDS: list[AnyRecord] = [
     Message(b""),
     Message(b"body", {"color": Attribute("string", b"red")}),
@@ -41,17 +44,49 @@ RECORDS: list[AnyRecord] = [
         "orders",
         "0123456789ab",
         3,
-        [JournalEntry(1, 2, str(kind), 4, [5, 2**40], [6, 7], "killed") for kind in EventKind] + [JournalEntry(9, 2, "acked", 0, [1])],
+        [JournalEntry(1, 2, str(kind), 4, [5, 2**40], [6, 7], "killed") for kind in EventKind]
+        + [JournalEntry(9, 2, "acked", 0, [1])],
     ),
-    QueueRecord("orders", "0123456789ab", "alice", 1, 2, 4, 5, 6, 7, 8, 9, 10, TAGS, 2, RedrivePolicy("dlq", 3), {"a": "b"}, True, True),
-    QueueRecord("orders", "0123456789ab", "alice", 1, 2, 4, 5, 6, 7, 8, 9, 10, [], 1),
+    QueueRecord(
+        "orders",
+        "0123456789ab",
+        "alice",
+        1,
+        2,
+        partitions=4,
+        delay_ms=5,
+        lease_ms=6,
+        tags=TAGS,
+        next_tag_id=2,
+        redrive_policy=RedrivePolicy("dlq", 3),
+        user_attributes={"a": "b"},
+        durable_acks=True,
+        deleting=True,
+    ),
+    QueueRecord(
+        "orders",
+        "0123456789ab",
+        "alice",
+        1,
+        2,
+        partitions=4,
+        delay_ms=5,
+        lease_ms=6,
+        tags=[],
+        next_tag_id=1,
+    ),
     KeyRecord("id", "secret", "alice", True, 1),
-    *[TaskRecord("t", str(s), "dlq", "0123456789ab", "", SOME, 0, 1, 2, [3], [4], 5, 6, 7, "alice", "no") for s in TaskStatus],
+    *[
+        TaskRecord("t", str(s), "dlq", "0123456789ab", "", SOME, 0, 1, 2, [3], [4], 5, 6, 7, "alice", "no")
+        for s in TaskStatus
+    ],
     TaskRecord("t", "running", "dlq", "0123456789ab", "orders", None, 100, 1, 2, [], []),
     TaskRecord("t", "running", "dlq", "0123456789ab", "", None, 0, 1, 2, [9, 9], [0, 4], chosen=[[0, 7], []]),
     GenerationRecord(7, "run", 1),
     *[
-        TransactionRecord("t", str(s), 1, "orders", "0123456789ab", "g", "p", 2, [b"", b"m"], 2, 3, 4, "q", "too_old", [5], [6])
+        TransactionRecord(
+            "t", str(s), 1, "orders", "0123456789ab", "g", "p", 2, [b"", b"m"], 2, 3, 4, "q", "too_old", [5], [6]
+        )
         for s in TransactionStep
     ],
     ProducerGroupRecord("g", "alice", "https://x", "s", 1),
@@ -73,7 +108,9 @@ def test_a_record_with_bytes_missing_or_added_is_undecodable(record: AnyRecord) 
 
 def test_a_message_is_read_by_a_stock_avro_reader() -> None:
     data = encode(FULL)
-    fields = schemaless_reader(BytesIO(data[5:]), parse_schema(json.loads(schema_text(int.from_bytes(data[1:5], "big")))), None)
+    fields = schemaless_reader(
+        BytesIO(data[5:]), parse_schema(json.loads(schema_text(int.from_bytes(data[1:5], "big")))), None
+    )
 
     assert isinstance(fields, dict)
     assert fields["body"] == FULL.body
@@ -85,7 +122,9 @@ def test_a_message_of_ours_is_read_and_its_headers_are_no_attributes(message: Me
     assert decode_message(encode(message), [("trace", b"1")]) == message
 
 
-@pytest.mark.parametrize("value", [None, b"", b"plain", "wörter".encode(), b"\x00", b"\x00\x00\x00\x00", b"\x00\x00\x01\x06\x20rest"])
+@pytest.mark.parametrize(
+    "value", [None, b"", b"plain", "wörter".encode(), b"\x00", b"\x00\x00\x00\x00", b"\x00\x00\x01\x06\x20rest"]
+)
 def test_a_native_text_value_is_the_body(value: bytes | None) -> None:
     assert decode_message(value, None) == Message(value or b"")
 
@@ -113,7 +152,9 @@ def test_native_headers_become_attributes_and_the_last_of_a_name_wins() -> None:
     }
 
 
-@pytest.mark.parametrize("wrong", [encode(FULL)[:-1], encode(FULL) + b"x", encode(FULL)[:5], b"\x00\x00\x00\x00\x01\xff\xff\xff\xff\x0f"])
+@pytest.mark.parametrize(
+    "wrong", [encode(FULL)[:-1], encode(FULL) + b"x", encode(FULL)[:5], b"\x00\x00\x00\x00\x01\xff\xff\xff\xff\x0f"]
+)
 def test_a_value_that_claims_our_message_schema_and_is_not_whole_is_undecodable(wrong: bytes) -> None:
     with pytest.raises(UndecodableRecord, match="message record"):
         decode_message(wrong, None)

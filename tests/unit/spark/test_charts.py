@@ -53,7 +53,9 @@ def test_a_step_holds_its_value_until_the_next_and_to_the_end() -> None:
 def test_columns_are_stacked_and_nothing_is_not_drawn() -> None:
     drawn = columns([Series("a", [(0, 2), (MINUTE, 0)]), Series("b", [(0, 1), (MINUTE, 3)])], MINUTE, 0, 2 * MINUTE)
     rects = list(ElementTree.fromstring(drawn).iter("rect"))
-    (low, low_y), (high, high_y), (alone, _) = [(float(str(rect.get("height"))), float(str(rect.get("y")))) for rect in rects]
+    (low, low_y), (high, high_y), (alone, _) = [
+        (float(str(rect.get("height"))), float(str(rect.get("y")))) for rect in rects
+    ]
     assert low == pytest.approx(2 * high, rel=0.01) and alone == pytest.approx(3 * high, rel=0.01)
     assert high_y + high == pytest.approx(low_y, abs=0.2), "one stands on the other"
 

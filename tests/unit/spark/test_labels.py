@@ -40,7 +40,9 @@ def test_what_is_not_known_is_a_dash() -> None:
     assert {count(None), duration(None), size(None), share(None), moment(None), text(None), text("")} == {NONE}
 
 
-@pytest.mark.parametrize(("span_ms", "expected"), [(DAY_MS, "12:30"), (3 * DAY_MS, "03-01 12:30"), (5 * DAY_MS, "03-01")])
+@pytest.mark.parametrize(
+    ("span_ms", "expected"), [(DAY_MS, "12:30"), (3 * DAY_MS, "03-01 12:30"), (5 * DAY_MS, "03-01")]
+)
 def test_an_axis_has_the_day_when_it_is_longer_than_two(span_ms: int, expected: str) -> None:
     at = datetime(2026, 3, 1, 12, 30, tzinfo=UTC)
     assert clock(int(at.timestamp() * 1000), span_ms) == expected

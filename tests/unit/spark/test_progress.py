@@ -16,4 +16,6 @@ def test_each_stage_is_timed_and_the_last_ends_with_the_question(
     stages.begin("journal", "reading journal")
     stages.begin("page")
     assert stages.seconds() == {"journal": 2.5, "page": 3.5, "all": 6.0}
-    assert capsys.readouterr().err == "leaseway report: reading journal, 0 s so far\nleaseway report: page, 2 s so far\n"
+    assert (
+        capsys.readouterr().err == "leaseway report: reading journal, 0 s so far\nleaseway report: page, 2 s so far\n"
+    )

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from facade.sqs.messages.attributes import Wanted, encoded, incoming
-from facade.sqs.wire.errors import SqsError
-from facade.sqs.wire.shapes import AttributeValue
+from facade.dialects.sqs.messages.attributes import Wanted, encoded, incoming
+from facade.dialects.sqs.wire.errors import SqsError
+from facade.dialects.sqs.wire.shapes import AttributeValue
 from schemas.records import Attribute
 
 STORED = {
@@ -25,12 +25,16 @@ def number(text: str) -> dict[str, AttributeValue]:
     return {"n": AttributeValue(data_type="Number", string_value=text)}
 
 
-@pytest.mark.parametrize("text", ["0", "-0.0", "+7", "1.", ".5", "1e126", "1E-128", "0.001e-125", "9" * 38, "1" + "0" * 126, "-12.50"])
+@pytest.mark.parametrize(
+    "text", ["0", "-0.0", "+7", "1.", ".5", "1e126", "1E-128", "0.001e-125", "9" * 38, "1" + "0" * 126, "-12.50"]
+)
 def test_a_number_of_sqs_is_taken_as_it_is_written(text: str) -> None:
     assert incoming(number(text))["n"] == Attribute("Number", text.encode())
 
 
-@pytest.mark.parametrize("text", ["", ".", "-", "e5", "1e127", "1e-129", "0.01e-127", "9" * 39, "1 2", "0x10", "NaN", "1e99999", "1" * 500])
+@pytest.mark.parametrize(
+    "text", ["", ".", "-", "e5", "1e127", "1e-129", "0.01e-127", "9" * 39, "1 2", "0x10", "NaN", "1e99999", "1" * 500]
+)
 def test_what_is_no_number_of_sqs_is_refused(text: str) -> None:
     with pytest.raises(SqsError) as caught:
         incoming(number(text))
@@ -55,7 +59,14 @@ def test_exactly_the_characters_of_sqs_are_legal(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("names", "shown"),
-    [(None, set()), ([], set()), (["All"], {"kind", "foo.a"}), (["foo.*"], {"foo.a"}), (["f.*"], {"foo.a"}), (["AWS.TraceHeader"], set())],
+    [
+        (None, set()),
+        ([], set()),
+        (["All"], {"kind", "foo.a"}),
+        (["foo.*"], {"foo.a"}),
+        (["f.*"], {"foo.a"}),
+        (["AWS.TraceHeader"], set()),
+    ],
 )
 def test_a_receive_shows_what_was_asked_for_and_never_what_is_ours(names: list[str] | None, shown: set[str]) -> None:
     assert set(Wanted(names or ()).of(STORED)) == shown

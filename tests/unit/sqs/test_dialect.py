@@ -30,7 +30,12 @@ async def post(
 ) -> httpx.Response:
     settings = Settings(auth=auth, admin_key_secret="s")
     transport = httpx.ASGITransport(create_app(settings, cast(Engine, engine)))
-    sent = {"x-amz-target": f"AmazonSQS.{action}", "content-type": "application/x-amz-json-1.0", "authorization": SIGNED, **headers}
+    sent = {
+        "x-amz-target": f"AmazonSQS.{action}",
+        "content-type": "application/x-amz-json-1.0",
+        "authorization": SIGNED,
+        **headers,
+    }
     async with httpx.AsyncClient(transport=transport, base_url="http://queues.localhost:9400") as client:
         return await client.post(path, content=content, headers=sent)
 
@@ -49,7 +54,9 @@ def engine() -> RecordingEngine:
 
 @pytest.mark.parametrize("path", ["/", "/000000000000/orders", "/v1/queues/orders/messages"])
 async def test_any_path_is_taken_for_an_action(engine: RecordingEngine, path: str) -> None:
-    body = b'{"QueueUrl": "http://elsewhere/123456789012/orders", "MessageBody": "x", "Unknown": 1, "DelaySeconds": null}'
+    body = (
+        b'{"QueueUrl": "http://elsewhere/123456789012/orders", "MessageBody": "x", "Unknown": 1, "DelaySeconds": null}'
+    )
     response = await post(engine, "SendMessage", body, path)
 
     assert response.json() == {"MessageId": "id1", "MD5OfMessageBody": "md5"}
@@ -66,7 +73,9 @@ async def test_the_key_id_of_the_signature_is_who_asks(engine: RecordingEngine) 
 
 def now_signed(content: bytes, secret: str = "secret") -> dict[str, str]:
     """The headers of a request as botocore signs it."""
-    request = AWSRequest("POST", "http://queues.localhost:9400/", headers={"x-amz-target": "AmazonSQS.ReceiveMessage"}, data=content)
+    request = AWSRequest(
+        "POST", "http://queues.localhost:9400/", headers={"x-amz-target": "AmazonSQS.ReceiveMessage"}, data=content
+    )
     SigV4Auth(Credentials("shop", secret), "sqs", "us-east-1").add_auth(request)
     return {name.lower(): value for name, value in request.headers.items()}
 
@@ -87,11 +96,18 @@ async def test_a_signature_lets_in_where_credentials_are_required(engine: Record
         (lambda: {"authorization": "Basic eDp5"}, None, (400, "IncompleteSignature", "IncompleteSignature;Sender")),
         (lambda: now_signed(b"{}", "another"), None, (403, "SignatureDoesNotMatch", "SignatureDoesNotMatch;Sender")),
         (lambda: now_signed(b"{} "), None, (403, "SignatureDoesNotMatch", "SignatureDoesNotMatch;Sender")),
-        (lambda: now_signed(b"{}"), NotAuthenticated("no", field="key_id"), (403, "InvalidClientTokenId", "InvalidClientTokenId;Sender")),
+        (
+            lambda: now_signed(b"{}"),
+            NotAuthenticated("no", field="key_id"),
+            (403, "InvalidClientTokenId", "InvalidClientTokenId;Sender"),
+        ),
     ],
 )
 async def test_nobody_else_is_let_in_where_credentials_are_required(
-    engine: RecordingEngine, headers: Callable[[], dict[str, Any]], refuse: NotAuthenticated | None, expected: tuple[int, str, str]
+    engine: RecordingEngine,
+    headers: Callable[[], dict[str, Any]],
+    refuse: NotAuthenticated | None,
+    expected: tuple[int, str, str],
 ) -> None:
     """`headers` are made when the test runs: a signature is good for 15 minutes."""
     engine.refuse = refuse
@@ -101,7 +117,9 @@ async def test_nobody_else_is_let_in_where_credentials_are_required(
 
 
 async def test_a_page_of_another_site_may_not_act(engine: RecordingEngine) -> None:
-    response = await post(engine, "SendMessage", b'{"QueueUrl": "orders", "MessageBody": "x"}', **{"sec-fetch-site": "cross-site"})
+    response = await post(
+        engine, "SendMessage", b'{"QueueUrl": "orders", "MessageBody": "x"}', **{"sec-fetch-site": "cross-site"}
+    )
 
     assert response.status_code == 403
     assert engine.calls == []
@@ -112,7 +130,11 @@ async def test_a_page_of_another_site_may_not_act(engine: RecordingEngine) -> No
     [
         ("Nothing", b"{}", (404, "UnknownOperationException", "UnknownOperationException;Sender")),
         ("TagQueue", b'{"QueueUrl": "q"}', (400, "MissingRequiredParameterException", "MissingParameter;Sender")),
-        ("PurgeQueue", b'{"QueueUrl": "q@t"}', (400, "UnsupportedOperation", "AWS.SimpleQueueService.UnsupportedOperation;Sender")),
+        (
+            "PurgeQueue",
+            b'{"QueueUrl": "q@t"}',
+            (400, "UnsupportedOperation", "AWS.SimpleQueueService.UnsupportedOperation;Sender"),
+        ),
         ("SendMessage", b"{", (400, "SerializationException", "SerializationException;Sender")),
         ("SendMessage", b"[" * 100_000, (400, "SerializationException", "SerializationException;Sender")),
         ("SendMessage", b'{"MessageBody": "\xff"}', (400, "SerializationException", "SerializationException;Sender")),
@@ -142,7 +164,9 @@ async def test_a_bad_request_is_refused_in_the_words_of_sqs(
         (RuntimeError("a secret"), (500, "InternalFailure", "InternalFailure;Receiver")),
     ],
 )
-async def test_a_fault_of_ours_says_so(engine: RecordingEngine, error: Exception, expected: tuple[int, str, str]) -> None:
+async def test_a_fault_of_ours_says_so(
+    engine: RecordingEngine, error: Exception, expected: tuple[int, str, str]
+) -> None:
     engine.error = error
     response = await post(engine, "SendMessage", b'{"QueueUrl": "q", "MessageBody": "x"}')
 
@@ -150,8 +174,12 @@ async def test_a_fault_of_ours_says_so(engine: RecordingEngine, error: Exception
     assert "secret" not in response.text
 
 
-@pytest.mark.parametrize(("url", "tag"), [("q", None), ("http://h.localhost/0/q@billing", "billing"), ("http://h/q%40billing/", "billing")])
-async def test_a_receive_asks_for_one_message_of_the_tag_in_the_url(engine: RecordingEngine, url: str, tag: str | None) -> None:
+@pytest.mark.parametrize(
+    ("url", "tag"), [("q", None), ("http://h.localhost/0/q@billing", "billing"), ("http://h/q%40billing/", "billing")]
+)
+async def test_a_receive_asks_for_one_message_of_the_tag_in_the_url(
+    engine: RecordingEngine, url: str, tag: str | None
+) -> None:
     response = await post(engine, "ReceiveMessage", b'{"QueueUrl": "%s", "WaitTimeSeconds": 0}' % url.encode())
     message: dict[str, Any] = response.json()["Messages"][0]
 
@@ -170,7 +198,9 @@ async def test_what_has_no_target_goes_to_the_native_api(engine: RecordingEngine
 async def test_a_client_that_goes_ends_its_wait(engine: RecordingEngine) -> None:
     engine.hold = asyncio.Event()
     app = create_app(Settings(), cast(Engine, engine))
-    events = iter([{"type": "http.request", "body": b'{"QueueUrl": "q", "WaitTimeSeconds": 20}'}, {"type": "http.disconnect"}])
+    events = iter(
+        [{"type": "http.request", "body": b'{"QueueUrl": "q", "WaitTimeSeconds": 20}'}, {"type": "http.disconnect"}]
+    )
     sent: list[Any] = []
 
     async def receive() -> Any:
@@ -210,7 +240,9 @@ async def test_over_the_limit_in_flight_only_a_short_poll_of_a_standard_queue_is
 async def test_a_batch_of_handles_asks_the_engine_once_whatever_they_are(engine: RecordingEngine) -> None:
     bad = EntryResult("b", "invalid", error=InvalidHandle("no", field="handles", given="b"))
     engine.answers["ack"] = [EntryResult("a", "ok"), bad, EntryResult("c", "lapsed"), EntryResult("d", "stale")]
-    entries = [{"Id": handle.upper(), "ReceiptHandle": handle} for handle in "abcd"] + [{"Id": "E", "ReceiptHandle": ""}]
+    entries = [{"Id": handle.upper(), "ReceiptHandle": handle} for handle in "abcd"] + [
+        {"Id": "E", "ReceiptHandle": ""}
+    ]
     response = await post(engine, "DeleteMessageBatch", json.dumps({"QueueUrl": "q", "Entries": entries}).encode())
 
     assert engine.calls == [("ack", Principal("shop"), "q", ["a", "b", "c", "d"], Late.BY_QUEUE)]
@@ -226,7 +258,9 @@ async def test_a_lease_that_is_too_long_in_all_fails_alone(engine: RecordingEngi
     long = InvalidValue("too long", field="lease_ms", limit=43_200, given=43_200_000)
     engine.answers["extend"] = [EntryResult("a", "ok", 5), EntryResult("b", "invalid", error=long)]
     entries = [{"Id": handle, "ReceiptHandle": handle, "VisibilityTimeout": 43_200} for handle in "ab"]
-    response = await post(engine, "ChangeMessageVisibilityBatch", json.dumps({"QueueUrl": "q", "Entries": entries}).encode())
+    response = await post(
+        engine, "ChangeMessageVisibilityBatch", json.dumps({"QueueUrl": "q", "Entries": entries}).encode()
+    )
 
     assert [call[0] for call in engine.calls] == ["extend"]
     assert response.json()["Successful"] == [{"Id": "a"}]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-from facade.sqs.wire.digests import of_attributes, of_body
+from facade.dialects.sqs.wire.digests import of_attributes, of_body
 
 VECTORS = [
     ([("a", "String", b"b")], "bef8bf215374a0a228d67533b1a488be"),

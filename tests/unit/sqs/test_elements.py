@@ -9,8 +9,8 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 import pytest
 from msgspec import Struct
 
-from facade.sqs.wire import replies, shapes
-from facade.sqs.wire.elements import element, pair
+from facade.dialects.sqs.wire import replies, shapes
+from facade.dialects.sqs.wire.elements import element, pair
 
 STRUCTS = [
     found

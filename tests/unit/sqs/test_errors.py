@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from engine import errors
-from facade.sqs.wire.errors import CHANGED, DELETED, ERRORS, REQUEST_THROTTLED, Shape, shape_of, sqs_error
+from facade.dialects.sqs.wire.errors import CHANGED, DELETED, ERRORS, REQUEST_THROTTLED, Shape, shape_of, sqs_error
 from schemas.vocabulary import EntryStatus
 
 
@@ -27,7 +27,11 @@ def test_each_engine_error_has_a_row_of_its_own(error: type[errors.EngineError])
 def test_only_what_may_be_repeated_is_a_fault_of_ours_or_throttled() -> None:
     repeatable = {error for error, shape in ERRORS.items() if shape.status >= 500 or shape is REQUEST_THROTTLED}
 
-    assert repeatable == {errors.EngineError, errors.QueueInUse, *(e for e in ERRORS if issubclass(e, errors.Unavailable))}
+    assert repeatable == {
+        errors.EngineError,
+        errors.QueueInUse,
+        *(e for e in ERRORS if issubclass(e, errors.Unavailable)),
+    }
 
 
 @pytest.mark.parametrize("outcomes", [DELETED, CHANGED])

@@ -12,12 +12,12 @@ from msgspec import structs
 from engine.engine import Engine
 from engine.errors import EngineError, LogUnavailable
 from engine.shapes import Principal, SendEntry, Sent
-from facade.sqs.messages.messages import send_message_batch
-from facade.sqs.queues.call import Call
-from facade.sqs.queues.names import Place
-from facade.sqs.wire.limits import LIMITS
-from facade.sqs.wire.replies import SentBatchReply
-from facade.sqs.wire.shapes import OutgoingEntry, SendMessageBatch
+from facade.dialects.sqs.messages.messages import send_message_batch
+from facade.dialects.sqs.queues.call import Call
+from facade.dialects.sqs.queues.names import Place
+from facade.dialects.sqs.wire.limits import LIMITS
+from facade.dialects.sqs.wire.replies import SentBatchReply
+from facade.dialects.sqs.wire.shapes import OutgoingEntry, SendMessageBatch
 from schemas.records import QueueRecord
 from tests.unit.facade.double import RECORD, RecordingEngine
 
@@ -42,9 +42,12 @@ class Groups(RecordingEngine):
 
 async def batch(engine: Groups, groups: str) -> SentBatchReply:
     entries = [
-        OutgoingEntry(id=f"e{n}", message_body=f"b{n}", message_group_id=g, message_deduplication_id=f"d{n}") for n, g in enumerate(groups)
+        OutgoingEntry(id=f"e{n}", message_body=f"b{n}", message_group_id=g, message_deduplication_id=f"d{n}")
+        for n, g in enumerate(groups)
     ]
-    call = Call(Principal("shop"), SendMessageBatch("http://h/0/q.fifo", entries), Place("http://h", "0", "r"), LIMITS["aws"], 0)
+    call = Call(
+        Principal("shop"), SendMessageBatch("http://h/0/q.fifo", entries), Place("http://h", "0", "r"), LIMITS["aws"], 0
+    )
     return await send_message_batch(cast("Engine", engine), call)
 
 

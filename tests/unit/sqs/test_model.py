@@ -15,9 +15,9 @@ from botocore.model import ListShape, MapShape, ServiceModel, Shape, StructureSh
 from botocore.session import get_session
 from msgspec import structs
 
-from facade.sqs.actions import ACTIONS
-from facade.sqs.wire.errors import SqsError
-from facade.sqs.wire.forms import parse, struct_of
+from facade.dialects.sqs.actions import ACTIONS
+from facade.dialects.sqs.wire.errors import SqsError
+from facade.dialects.sqs.wire.forms import parse, struct_of
 from tests.clients import NotFetched, fetched
 from tests.conformance.sqs.test_query_client import HERE
 from tests.conftest import absent
@@ -88,7 +88,9 @@ MANY = [one for one in INPUTS if isinstance(one[2], ListShape | MapShape)]
 
 
 def read(action: str, fields: Fields) -> Any:
-    return struct_of(ACTIONS[action].body, parse(urlencode({"Action": action, "Version": "2012-11-05", **fields}).encode()), action)
+    return struct_of(
+        ACTIONS[action].body, parse(urlencode({"Action": action, "Version": "2012-11-05", **fields}).encode()), action
+    )
 
 
 def refused(action: str, fields: Fields) -> tuple[str, int]:
@@ -103,7 +105,9 @@ def test_all_actions_of_the_model_are_there() -> None:
 
 @pytest.mark.parametrize("action", MODEL.operation_names)
 def test_an_input_has_the_members_of_the_model_and_no_others(action: str) -> None:
-    assert {field.encode_name for field in structs.fields(ACTIONS[action].body)} == {one[1] for one in INPUTS if one[0] == action}
+    assert {field.encode_name for field in structs.fields(ACTIONS[action].body)} == {
+        one[1] for one in INPUTS if one[0] == action
+    }
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -124,7 +128,9 @@ def test_a_field_inside_that_the_model_does_not_have_is_refused(action: str, mem
 
 
 @pytest.mark.parametrize("action", MODEL.operation_names)
-@pytest.mark.parametrize("name", ["Nothing", "Entry.1.Id", "Attributes.entry.1.key", "attribute.1", ".", "", "Id.1", "AttributeNameList.1"])
+@pytest.mark.parametrize(
+    "name", ["Nothing", "Entry.1.Id", "Attributes.entry.1.key", "attribute.1", ".", "", "Id.1", "AttributeNameList.1"]
+)
 def test_a_name_that_is_none_of_the_action_is_refused(action: str, name: str) -> None:
     assert refused(action, {name: "x"}) == ("MalformedInput", 400)
 
@@ -137,12 +143,24 @@ def test_what_is_numbered_otherwise_is_refused(action: str, member: str, shape: 
     for other in (f"{name}.0", f"{name}.01", f"{name}.member.1", f"{name}.entry.1", f"{name}.-1", f"{name}.1.1"):
         assert refused(action, {other + key.removeprefix(first): text for key, text in fields.items()})[1] == 400, other
     twice, _ = spelled_member("", member, shape, action, "Member.1")
-    assert refused(action, {**fields, **{key.replace(".1", ".2", 1): text for key, text in twice.items()}}) == ("MalformedInput", 400)
+    assert refused(action, {**fields, **{key.replace(".1", ".2", 1): text for key, text in twice.items()}}) == (
+        "MalformedInput",
+        400,
+    )
 
 
 @pytest.mark.parametrize(
     "name",
-    ["AWSAccessKeyId", "Signature", "SignatureVersion", "Timestamp", "Expires", "SecurityToken", "X-Amz-Date", "X-Amz-Security-Token"],
+    [
+        "AWSAccessKeyId",
+        "Signature",
+        "SignatureVersion",
+        "Timestamp",
+        "Expires",
+        "SecurityToken",
+        "X-Amz-Date",
+        "X-Amz-Security-Token",
+    ],
 )
 def test_fields_of_the_protocol_are_none_of_the_action(name: str) -> None:
     assert read("ListQueues", {name: "x"}) == ACTIONS["ListQueues"].body()

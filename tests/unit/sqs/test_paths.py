@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from facade.sqs.paths import is_own, of_queue
+from facade.dialects.sqs.paths import is_own, of_queue
 
 
 @pytest.mark.parametrize("path", ["/", "/000000000000", "/000000000000/", "/1/orders", "/1/orders/", "/1/orders/more"])
@@ -19,6 +19,7 @@ def test_other_paths_are_not(path: str) -> None:
 
 
 def test_a_queue_is_named_by_an_account_and_one_name() -> None:
-    assert [of_queue(path) for path in ("/1/orders", "/1/orders/", "/1/orders.fifo", "/1/", "/1", "/", "/1/orders/more")] == [
+    assert [of_queue(path) for path in ("/1/orders", "/1/orders/", "/1/orders.fifo", "/1/", "/1", "/",
+                                        "/1/orders/more")] == [
         True, True, True, False, False, False, False,
     ]  # fmt: skip

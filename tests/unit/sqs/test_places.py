@@ -19,7 +19,7 @@ from engine.rules.limits import MAX_QUEUE_NAME, check_name
 from engine.settings import BadSetting
 from facade.app import create_app
 from facade.config import Settings
-from facade.sqs.queues.names import Place
+from facade.dialects.sqs.queues.names import Place
 from schemas.topics import queue_topic
 from tests.unit.facade.double import QUEUE, RecordingEngine
 
@@ -36,7 +36,9 @@ async def ask(settings: Settings, headers: dict[str, str], content: bytes = ASK,
 
 
 async def url(settings: Settings, **headers: str) -> str:
-    return str((await ask(settings, {name.replace("_", "-"): value for name, value in headers.items()})).json()["QueueUrl"])
+    return str(
+        (await ask(settings, {name.replace("_", "-"): value for name, value in headers.items()})).json()["QueueUrl"]
+    )
 
 
 PROTO, HOST, PORT = "x_forwarded_proto", "x_forwarded_host", "x_forwarded_port"
@@ -81,7 +83,10 @@ async def test_a_signature_is_for_the_address_that_the_client_called(trust: str,
 
 
 def signed(key_id: str, region: str) -> dict[str, str]:
-    return {"authorization": f"AWS4-HMAC-SHA256 Credential={key_id}/20260101/{region}/sqs/aws4_request, SignedHeaders=host, Signature=0"}
+    return {
+        "authorization": f"AWS4-HMAC-SHA256 Credential={key_id}/20260101/{region}/sqs/aws4_request, "
+        "SignedHeaders=host, Signature=0"
+    }
 
 
 @pytest.mark.parametrize(
@@ -93,7 +98,13 @@ def signed(key_id: str, region: str) -> dict[str, str]:
         ("account,region", signed("111111111111", "eu-west-1"), "/", "111111111111.eu-west-1.orders", "111111111111"),
         ("account,region", signed("shop", "eu-west-1"), "/", "000000000000.eu-west-1.orders", "000000000000"),
         ("account,region", {}, "/", "000000000000.us-east-1.orders", "000000000000"),
-        ("account,region", signed("shop", "eu-west-1"), "/222222222222/x", "222222222222.eu-west-1.orders", "222222222222"),
+        (
+            "account,region",
+            signed("shop", "eu-west-1"),
+            "/222222222222/x",
+            "222222222222.eu-west-1.orders",
+            "222222222222",
+        ),
     ],
 )
 async def test_account_and_region_are_part_of_the_engines_name(
@@ -112,11 +123,16 @@ async def test_account_and_region_are_part_of_the_engines_name(
 async def test_a_region_that_can_not_be_one_is_refused() -> None:
     response = await ask(Settings(sqs_namespaces="region"), signed("shop", "EU.west"))
 
-    assert (response.status_code, response.json()["message"]) == (403, "Credential should be scoped to a valid region, not 'EU.west'.")
+    assert (response.status_code, response.json()["message"]) == (
+        403,
+        "Credential should be scoped to a valid region, not 'EU.west'.",
+    )
 
 
 def test_a_setting_that_is_none_is_refused() -> None:
-    with pytest.raises(BadSetting, match="LEASEWAY_SQS_NAMESPACES must be empty or account or region or account,region, given 'both'"):
+    with pytest.raises(
+        BadSetting, match="LEASEWAY_SQS_NAMESPACES must be empty or account or region or account,region, given 'both'"
+    ):
         Settings(sqs_namespaces="both")
     with pytest.raises(BadSetting, match="LEASEWAY_TRUST_PROXY must be no or yes, given 'always'"):
         Settings(trust_proxy="always")
@@ -134,8 +150,9 @@ def test_a_name_survives_the_way_to_the_engine_and_back(place: Place, account: s
     url, arn = place.url(at.name), place.arn(at.name)
 
     assert place.name(at.name) == name
-    assert url.endswith(f"/{account if place.by_account else place.account}/{name}")
-    assert arn == f"arn:aws:sqs:{region if place.by_region else place.region}:{account if place.by_account else place.account}:{name}"
+    shown = (region if place.by_region else place.region, account if place.by_account else place.account)
+    assert url.endswith(f"/{shown[1]}/{name}")
+    assert arn == f"arn:aws:sqs:{shown[0]}:{shown[1]}:{name}"
     assert place.of_arn(arn) == at.name
     of_url = place.of_url(url)
     assert of_url == (at if not place.by_region else place.address(name, account))
@@ -145,7 +162,9 @@ def test_a_name_survives_the_way_to_the_engine_and_back(place: Place, account: s
 
 
 @given(st.tuples(accounts, regions, names), st.tuples(accounts, regions, names))
-def test_two_names_are_one_queue_only_if_they_are_the_same(first: tuple[str, str, str], second: tuple[str, str, str]) -> None:
+def test_two_names_are_one_queue_only_if_they_are_the_same(
+    first: tuple[str, str, str], second: tuple[str, str, str]
+) -> None:
     place = Place("http://h.localhost", "000000000000", "us-east-1", True, True)
     queues: list[Any] = [place.address(name, account, region) for account, region, name in (first, second)]
 

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from engine.rules.rights import ACTIONS
-from facade.sqs.queues import policies
-from facade.sqs.queues.filters import filter_of
-from facade.sqs.queues.names import Place, fits
-from facade.sqs.wire.errors import SqsError
+from facade.dialects.sqs.queues import policies
+from facade.dialects.sqs.queues.filters import filter_of
+from facade.dialects.sqs.queues.names import Place, fits
+from facade.dialects.sqs.wire.errors import SqsError
 from schemas.filters import Condition, Filter
-from schemas.records import Grant
+from schemas.records.settings import Grant
 
 EVERY_VERB = sorted({str(verb) for verbs in ACTIONS.values() for verb in verbs})
 CONDITION = {"Bool": {"aws:SecureTransport": "false"}}

@@ -16,9 +16,9 @@ from engine.errors import InvalidHandle, QueueNotFound
 from engine.shapes import Delivery, SendEntry, Sent
 from facade.app import create_app
 from facade.config import Settings
-from facade.sqs.wire.errors import SqsError
-from facade.sqs.wire.forms import parse, struct_of
-from facade.sqs.wire.shapes import CreateQueue, ReceiveMessage, SendMessageBatch
+from facade.dialects.sqs.wire.errors import SqsError
+from facade.dialects.sqs.wire.forms import parse, struct_of
+from facade.dialects.sqs.wire.shapes import CreateQueue, ReceiveMessage, SendMessageBatch
 from schemas.records import Attribute, Message
 from tests.unit.facade.double import RecordingEngine, delivery
 
@@ -27,7 +27,9 @@ SIGNED = "AWS4-HMAC-SHA256 Credential=shop/20260101/us-east-1/sqs/aws4_request, 
 NAMESPACE = "{http://queue.amazonaws.com/doc/2012-11-05/}"
 
 
-async def ask(engine: RecordingEngine, path: str = "/", method: str = "POST", headers: dict[str, str] | None = None, **form: Any) -> Any:
+async def ask(
+    engine: RecordingEngine, path: str = "/", method: str = "POST", headers: dict[str, str] | None = None, **form: Any
+) -> Any:
     transport = httpx.ASGITransport(create_app(Settings(), cast(Engine, engine)))
     async with httpx.AsyncClient(transport=transport, base_url="http://queues.localhost:9400") as client:
         if method == "GET":
@@ -47,7 +49,13 @@ def read(response: httpx.Response) -> Any:
         for child in node:
             name = child.tag.removeprefix(NAMESPACE)
             value = tree(child)
-            found[name] = [*found[name], value] if isinstance(found.get(name), list) else [found[name], value] if name in found else value
+            found[name] = (
+                [*found[name], value]
+                if isinstance(found.get(name), list)
+                else [found[name], value]
+                if name in found
+                else value
+            )
         return found
 
     root = ET.fromstring(response.content)
@@ -75,7 +83,10 @@ async def test_a_form_is_a_send_and_its_answer_is_xml(engine: RecordingEngine) -
     response = await ask(engine, **form)
     found = read(response)["SendMessageResponse"]
 
-    assert engine.calls[-1][2:] == ("orders", [SendEntry("ü &+%".encode(), {"logo": Attribute("Binary", b"\x89\x00")}, 5000)])
+    assert engine.calls[-1][2:] == (
+        "orders",
+        [SendEntry("ü &+%".encode(), {"logo": Attribute("Binary", b"\x89\x00")}, 5000)],
+    )
     assert (found["SendMessageResult"]["MessageId"], response.headers["content-type"]) == ("id1", "text/xml")
     assert found["ResponseMetadata"]["RequestId"] == response.headers["x-amzn-requestid"]
 
@@ -91,7 +102,12 @@ async def test_the_path_may_name_the_queue(engine: RecordingEngine, method: str)
 async def test_a_message_survives_the_way_through_xml(engine: RecordingEngine) -> None:
     body = "a\r\nb\t<&>]]>\"' \U0001f600"
     engine.answers["receive"] = [delivery(Message(body.encode(), {"k": Attribute("string", b"v\r")}, sender="s"))] * 2
-    form: dict[str, Any] = {"Action": "ReceiveMessage", "QueueUrl": "q", "MessageAttributeName.1": "All", "AttributeName.1": "SenderId"}
+    form: dict[str, Any] = {
+        "Action": "ReceiveMessage",
+        "QueueUrl": "q",
+        "MessageAttributeName.1": "All",
+        "AttributeName.1": "SenderId",
+    }
     first, second = read(await ask(engine, **form))["ReceiveMessageResponse"]["ReceiveMessageResult"]["Message"]
 
     assert first == second
@@ -129,7 +145,10 @@ async def test_an_error_has_the_code_of_the_older_protocol(engine: RecordingEngi
     response = await ask(engine, Action="PurgeQueue", QueueUrl="q")
 
     assert refusal(response) == (400, "Sender", "AWS.SimpleQueueService.NonExistentQueue")
-    assert read(response)["ErrorResponse"]["Error"]["Message"] == "The specified queue does not exist for this wsdl version."
+    assert (
+        read(response)["ErrorResponse"]["Error"]["Message"]
+        == "The specified queue does not exist for this wsdl version."
+    )
     assert read(response)["ErrorResponse"]["RequestId"] == response.headers["x-amzn-requestid"]
 
 
@@ -140,7 +159,11 @@ async def test_an_error_has_the_code_of_the_older_protocol(engine: RecordingEngi
         ("/", {"Version": "2012-11-05"}, (400, "Sender", "MissingAction")),
         ("/000000000000/q", {"Action": "ListQueues"}, (400, "Sender", "InvalidAction")),
         ("/", {"Action": "SendMessage", "QueueUrl": "q"}, (400, "Sender", "MissingParameter")),
-        ("/", {"Action": "ReceiveMessage", "QueueUrl": "q", "WaitTimeSeconds": "1.5"}, (400, "Sender", "InvalidParameterValue")),
+        (
+            "/",
+            {"Action": "ReceiveMessage", "QueueUrl": "q", "WaitTimeSeconds": "1.5"},
+            (400, "Sender", "InvalidParameterValue"),
+        ),
         ("/", {"Action": "SendMessage", "Action.1": "x"}, (404, "Sender", "MalformedQueryString")),
         ("/", {"Action": "CreateQueue", "QueueName": "q", "Attribute.1.Name": "x"}, (400, "Sender", "MalformedInput")),
         ("/", {"Action": "CreateQueue", "QueueName.1": "q"}, (400, "Sender", "MalformedInput")),
@@ -151,7 +174,9 @@ async def test_an_error_has_the_code_of_the_older_protocol(engine: RecordingEngi
         ),
     ],
 )
-async def test_a_bad_form_is_refused(engine: RecordingEngine, path: str, form: dict[str, Any], expected: tuple[int, str, str]) -> None:
+async def test_a_bad_form_is_refused(
+    engine: RecordingEngine, path: str, form: dict[str, Any], expected: tuple[int, str, str]
+) -> None:
     assert refusal(await ask(engine, path, **form)) == expected
     assert engine.calls == []
 
@@ -163,9 +188,13 @@ async def test_a_queue_path_without_an_action_is_an_unknown_operation(engine: Re
     assert response.headers["x-amzn-requestid"]
 
 
-@pytest.mark.parametrize("headers", [{"sec-fetch-site": "cross-site"}, {"sec-fetch-site": "same-site"}, {"origin": "http://evil.example"}])
+@pytest.mark.parametrize(
+    "headers", [{"sec-fetch-site": "cross-site"}, {"sec-fetch-site": "same-site"}, {"origin": "http://evil.example"}]
+)
 @pytest.mark.parametrize("method", ["GET", "POST"])
-async def test_a_page_of_another_site_may_not_act(engine: RecordingEngine, method: str, headers: dict[str, str]) -> None:
+async def test_a_page_of_another_site_may_not_act(
+    engine: RecordingEngine, method: str, headers: dict[str, str]
+) -> None:
     response = await ask(engine, "/", method, headers, Action="PurgeQueue", QueueUrl="q")
 
     assert refusal(response) == (403, "Sender", "AccessDenied")
@@ -183,17 +212,28 @@ async def test_a_form_for_the_native_api_is_not_taken_unless_it_is_signed(
 
 def test_lists_and_maps_are_numbered_in_any_order() -> None:
     tree = parse(b"AttributeName.10=c&AttributeName.9=b&AttributeName.1=a&MessageAttributeName=")
-    created = struct_of(CreateQueue, parse(b"Attribute.2.Name=B&Attribute.2.Value=&Tag.1.Key=k&Tag.1.Value=v"), "CreateQueue")
+    created = struct_of(
+        CreateQueue, parse(b"Attribute.2.Name=B&Attribute.2.Value=&Tag.1.Key=k&Tag.1.Value=v"), "CreateQueue"
+    )
 
     found = struct_of(ReceiveMessage, tree, "ReceiveMessage")
-    assert (found.attribute_names, found.message_attribute_names, found.message_system_attribute_names) == (["a", "b", "c"], [], None)
+    assert (found.attribute_names, found.message_attribute_names, found.message_system_attribute_names) == (
+        ["a", "b", "c"],
+        [],
+        None,
+    )
     assert (created.attributes, created.tags, created.queue_name) == ({"B": ""}, {"k": "v"}, None)
 
 
 def test_entries_carry_maps_of_their_own() -> None:
     start = "SendMessageBatchRequestEntry.1"
     attribute = f"{start}.MessageAttribute.1"
-    fields = {f"{start}.Id": "a", f"{start}.MessageBody": "", f"{attribute}.Name": "n", f"{attribute}.Value.DataType": "String"}
+    fields = {
+        f"{start}.Id": "a",
+        f"{start}.MessageBody": "",
+        f"{attribute}.Name": "n",
+        f"{attribute}.Value.DataType": "String",
+    }
     (entry,) = struct_of(SendMessageBatch, parse(urlencode(fields).encode()), "SendMessageBatch").entries
 
     assert (entry.id, entry.message_body, entry.message_attributes["n"].data_type) == ("a", "", "String")

@@ -15,8 +15,8 @@ from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 from msgspec import structs
 
-from facade.sqs.signature import Asked, Claim, claim_of, claimed_key_id
-from facade.sqs.wire.errors import SqsError
+from facade.dialects.sqs.signature import Asked, Claim, claim_of, claimed_key_id
+from facade.dialects.sqs.wire.errors import SqsError
 
 SECRET = "s3cret/+é"
 HOST = "queues.example:9400"
@@ -64,7 +64,15 @@ def with_header(asked: Asked, name: bytes, value: bytes | None) -> Asked:
 
 
 @pytest.mark.parametrize(
-    "path", ["/", "/000000000000/orders", "/000000000000/orders@billing", "/a%40b/", "//a/./b/../c", "/?Action=ListQueues&b=%2F%20x&a=&b=1"]
+    "path",
+    [
+        "/",
+        "/000000000000/orders",
+        "/000000000000/orders@billing",
+        "/a%40b/",
+        "//a/./b/../c",
+        "/?Action=ListQueues&b=%2F%20x&a=&b=1",
+    ],
 )
 @pytest.mark.parametrize("body", [b"", BODY])
 def test_a_request_of_botocore_fits_its_secret_alone(path: str, body: bytes) -> None:
@@ -78,7 +86,9 @@ def test_a_request_of_botocore_fits_its_secret_alone(path: str, body: bytes) -> 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
 def test_a_presigned_query_fits_its_secret_alone(method: str) -> None:
-    asked = signed("/000000000000/orders?Action=ReceiveMessage", method, b"", {"Accept": "x"}, SigV4QueryAuth, expires=60)
+    asked = signed(
+        "/000000000000/orders?Action=ReceiveMessage", method, b"", {"Accept": "x"}, SigV4QueryAuth, expires=60
+    )
     claim = read(asked)
 
     assert (claim.expires_s, claimed_key_id(b"", asked.query)) == (60, "shop")
@@ -211,7 +221,9 @@ def test_a_time_that_is_far_away_is_refused_as_any_other(text: str, presigned: b
     else:
         asked = with_header(signed(), b"x-amz-date", text.encode())
         (authorization,) = (value for name, value in asked.headers if name == b"authorization")
-        asked = with_header(asked, b"authorization", re.sub(rb"/\d{8}/", b"/" + text[:8].encode() + b"/", authorization))
+        asked = with_header(
+            asked, b"authorization", re.sub(rb"/\d{8}/", b"/" + text[:8].encode() + b"/", authorization)
+        )
 
     with pytest.raises(SqsError) as caught:
         read(asked).check_time(datetime(2026, 11, 22, tzinfo=UTC))

@@ -11,11 +11,11 @@ from datetime import UTC, datetime
 import pytest
 
 from engine import errors
-from facade.sqs.signature import Asked, claim_of
-from facade.sqs.wire.errors import SqsError, sqs_error
-from facade.sqs.wire.forms import parse
-from facade.sqs.wire.limits import FORM_FIELDS
-from facade.sqs.wire.words import unreadable_text
+from facade.dialects.sqs.signature import Asked, claim_of
+from facade.dialects.sqs.wire.errors import SqsError, sqs_error
+from facade.dialects.sqs.wire.forms import parse
+from facade.dialects.sqs.wire.limits import FORM_FIELDS
+from facade.dialects.sqs.wire.words import unreadable_text
 from tests.unit.facade.double import RecordingEngine
 from tests.unit.sqs.test_dialect import post
 from tests.unit.sqs.test_signature import read, signed, with_header
@@ -32,13 +32,19 @@ ENGINE: list[tuple[errors.EngineError, str, int, str]] = [
     (errors.Overloaded("a secret"), "RequestThrottled", 403, "Request is throttled."),
     (errors.QuotaExceeded("a secret", field="sends", limit=5), "RequestThrottled", 403, "Request is throttled."),
     (errors.TooManyAttempts("a secret"), "RequestThrottled", 403, "Request is throttled."),
-    (errors.QueueInUse("a secret"), "RequestThrottled", 403, "Request is throttled. Another change of the queue is under way."),
+    (
+        errors.QueueInUse("a secret"),
+        "RequestThrottled",
+        403,
+        "Request is throttled. Another change of the queue is under way.",
+    ),
     (
         errors.TooManyInFlight("a secret", field="in_flight", limit=120_000, given=120_000),
         "OverLimit",
         403,
         (
-            "Too many messages have been received without being deleted. Please delete your received messages or let them timeout before "
+            "Too many messages have been received without being deleted. Please delete your received messages "
+            "or let them timeout before "
             "receiving more."
         ),
     ),
@@ -49,7 +55,9 @@ ENGINE: list[tuple[errors.EngineError, str, int, str]] = [
         "Too many messages of the queue are delayed. Please send with a shorter delay, or wait until some are due.",
     ),
     (
-        errors.DelayTooLong("a secret", field="delay_ms", limit=[0, 60_000], given=120_000, queue="q", most_ms=60_000, delay_ms=120_000),
+        errors.DelayTooLong(
+            "a secret", field="delay_ms", limit=[0, 60_000], given=120_000, queue="q", most_ms=60_000, delay_ms=120_000
+        ),
         "InvalidParameterValue",
         400,
         "Value 120 for parameter DelaySeconds is invalid. Reason: DelaySeconds must be >= 0 and <= 60.",
@@ -58,7 +66,9 @@ ENGINE: list[tuple[errors.EngineError, str, int, str]] = [
 
 
 @pytest.mark.parametrize(("error", "code", "status", "text"), ENGINE, ids=[type(row[0]).__name__ for row in ENGINE])
-def test_an_error_of_the_engine_is_told_in_the_words_of_sqs(error: errors.EngineError, code: str, status: int, text: str) -> None:
+def test_an_error_of_the_engine_is_told_in_the_words_of_sqs(
+    error: errors.EngineError, code: str, status: int, text: str
+) -> None:
     told = sqs_error(error, "SendMessage")
 
     assert (told.shape.code, told.shape.status, told.message) == (code, status, text)
@@ -86,7 +96,12 @@ RAISED: dict[str, tuple[Callable[[], object], str, int, str]] = {
         "The request needs X-Amz-Date, as 20260101T000000Z.",
     ),
     "late": (_is_late, "RequestExpired", 400, "Signature expired: {now} is not within 15 minutes of 20200101T000000Z."),
-    "twice": (lambda: parse(b"a=1&a=2"), "MalformedQueryString", 404, "The request is not a query of SQS: a is there twice"),
+    "twice": (
+        lambda: parse(b"a=1&a=2"),
+        "MalformedQueryString",
+        404,
+        "The request is not a query of SQS: a is there twice",
+    ),
     "not UTF-8": (
         lambda: parse(b"a=%ff"),
         "MalformedQueryString",
@@ -147,7 +162,10 @@ async def test_a_delay_beyond_the_longest_of_a_queue_is_no_value_of_its_attribut
         ("Expected `int | null`, got `str` - at `$.DelaySeconds`", "STRING_VALUE can not be converted to an Integer"),
         ("Expected `str`, got `null` - at `$.Attributes[...]`", "NULL_VALUE can not be converted to a String"),
         ("Expected `array | null`, got `str` - at `$.Entries`", "Expected list or null"),
-        ("Expected `array | null`, got `object` - at `$.Entries`", "Start of structure or map found where not expected."),
+        (
+            "Expected `array | null`, got `object` - at `$.Entries`",
+            "Start of structure or map found where not expected.",
+        ),
         ("Expected `object | null`, got `array` - at `$.MessageAttributes`", "Start of list found where not expected"),
         ("Expected `object | null`, got `str` - at `$.MessageAttributes`", "Expected null"),
         ("Input data was truncated", "The body can't be read: Input data was truncated"),

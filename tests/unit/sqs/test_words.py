@@ -16,16 +16,16 @@ import msgspec
 import pytest
 
 import engine
-import facade.sqs
+import facade.dialects.sqs
 from engine import errors, shapes
-from engine.rules import limits
-from facade.sqs.wire.errors import sqs_error
-from facade.sqs.wire.words import PARAMETERS
+from facade.dialects.sqs.wire.errors import sqs_error
+from facade.dialects.sqs.wire.words import PARAMETERS
 from schemas import records
+from schemas.records.settings import TABLE
 from tests.unit.sqs.test_errors import tree
 
 ENGINE = Path(inspect.getfile(engine)).parent
-SQS = Path(inspect.getfile(facade.sqs)).parent
+SQS = Path(inspect.getfile(facade.dialects.sqs)).parent
 
 
 def named() -> Iterator[str]:
@@ -51,7 +51,7 @@ def structs(module: Any) -> Iterator[str]:
             yield from found.__struct_fields__
 
 
-FIELDS = sorted({*named(), *limits.RANGES, *structs(shapes)})
+FIELDS = sorted({*named(), *TABLE, *structs(shapes)})
 # Words that are English too may stand in a text: `queue`, `name`, `body`. What has an underscore in
 # it is nobody's English.
 INTERNAL = sorted({word for word in (*FIELDS, *structs(records)) if "_" in word})
@@ -83,7 +83,10 @@ def test_a_time_is_told_in_seconds(field: str) -> None:
     text = sqs_error(errors.InvalidValue(field=field, limit=[0, 900_000], given=2_000_000)).message
 
     assert text.startswith(f"Value 2000 for parameter {PARAMETERS[field][0]} is invalid. Reason: ")
-    assert text.rstrip(".").removesuffix(", if provided").endswith("must be >= 0 and <= 900") or "Must be >= 0 and <= 900" in text
+    assert (
+        text.rstrip(".").removesuffix(", if provided").endswith("must be >= 0 and <= 900")
+        or "Must be >= 0 and <= 900" in text
+    )
 
 
 def test_the_dialect_passes_no_text_of_the_engine_on() -> None:

@@ -6,14 +6,16 @@ from xml.etree import ElementTree
 
 import pytest
 
-from facade.sqs.wire import xml
-from facade.sqs.wire.replies import DONE, ListReply, TagsReply, TaskReply
+from facade.dialects.sqs.wire import xml
+from facade.dialects.sqs.wire.replies import DONE, ListReply, TagsReply, TaskReply
 
 NAMESPACE = "{http://queue.amazonaws.com/doc/2012-11-05/}"
 
 
 def found(reply: bytes, path: str) -> list[str | None]:
-    return [one.text for one in ElementTree.fromstring(reply).findall(path.replace("/", f"/{NAMESPACE}").removeprefix("/"))]
+    return [
+        one.text for one in ElementTree.fromstring(reply).findall(path.replace("/", f"/{NAMESPACE}").removeprefix("/"))
+    ]
 
 
 def test_a_list_is_one_element_for_each_of_its_items() -> None:
@@ -36,7 +38,9 @@ def test_what_is_done_without_more_has_no_result() -> None:
 
 @pytest.mark.parametrize("text", ["<b>&amp;", "a\rb", "a\r\nb", "\t\n ", "ü€😀", "]]>"])
 def test_every_text_that_xml_can_hold_comes_back_as_it_was(text: str) -> None:
-    assert found(xml.reply("StartMessageMoveTask", TaskReply(text), "id1"), "/StartMessageMoveTaskResult/TaskHandle") == [text]
+    assert found(
+        xml.reply("StartMessageMoveTask", TaskReply(text), "id1"), "/StartMessageMoveTaskResult/TaskHandle"
+    ) == [text]
 
 
 def test_what_xml_cant_hold_is_a_replacement_character() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from facade.stack.data.broken import FORMATTED, PREPARED, kafka_gone, redis_refuses, set_aside
+from facade.programs.stack.data.broken import FORMATTED, PREPARED, kafka_gone, redis_refuses, set_aside
 
 
 def formatted(folder: Path, *names: str) -> Path:
@@ -38,9 +38,15 @@ def test_the_topic_that_names_all_queues_is_missed_alone(tmp_path: Path) -> None
 
 @pytest.mark.parametrize(
     ("left", "missing"),
-    [((), "meta.properties"), (("lw.q.orders-0",), "meta.properties"), (("meta.properties", "lw.q.orders-0"), "__cluster_metadata-0")],
+    [
+        ((), "meta.properties"),
+        (("lw.q.orders-0",), "meta.properties"),
+        (("meta.properties", "lw.q.orders-0"), "__cluster_metadata-0"),
+    ],
 )
-def test_what_is_gone_is_named_with_the_command_that_goes_on(tmp_path: Path, left: tuple[str, ...], missing: str) -> None:
+def test_what_is_gone_is_named_with_the_command_that_goes_on(
+    tmp_path: Path, left: tuple[str, ...], missing: str
+) -> None:
     told = kafka_gone(formatted(tmp_path, *left)) or ""
     assert f"has no {missing}" in told and f"leaseway up --data {tmp_path} --start-empty" in told
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from facade.stack.processes.environment import bare, without
+from facade.programs.stack.processes.environment import bare, without
 
 GIVEN = {
     "PATH": "/bin",

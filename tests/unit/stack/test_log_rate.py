@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from facade.stack.worker import BURST, LogRate
+from facade.programs.stack.worker import BURST, LogRate
 
 
 class Lines(logging.Handler):

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from facade.stack.processes import progress
-from facade.stack.processes.progress import Progress, cpu_s
+from facade.programs.stack.processes import progress
+from facade.programs.stack.processes.progress import Progress, cpu_s
 
 
 class Machine:
@@ -19,7 +19,7 @@ class Machine:
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
     machine = Machine()
-    monkeypatch.setattr("facade.stack.processes.progress.time.monotonic", lambda: machine.now)
+    monkeypatch.setattr("facade.programs.stack.processes.progress.time.monotonic", lambda: machine.now)
     monkeypatch.setattr(progress, "cpu_s", lambda pid: machine.used)
     return machine
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from facade.stack.processes.settings import BROKER_PROPERTIES, replication
+from facade.programs.stack.processes.settings import BROKER_PROPERTIES, replication
 
 
 @pytest.mark.parametrize(("brokers", "copies", "in_sync"), [(1, "1", "1"), (2, "2", "1"), (3, "3", "2"), (7, "3", "2")])

@@ -24,13 +24,18 @@ from state.redis.address import BadAddress, redis_address, without_password
         ("unix://worker:secret@/run/redis.sock", "/run/redis.sock", ("worker", "secret"), 0),
     ],
 )
-def test_a_url_names_place_login_and_database(url: str, place: str, login: tuple[str, ...] | None, database: int) -> None:
+def test_a_url_names_place_login_and_database(
+    url: str, place: str, login: tuple[str, ...] | None, database: int
+) -> None:
     address = redis_address(url)
     assert (address.place, address.login, address.database, address.tls) == (place, login, database, None)
 
 
 def test_rediss_asks_for_a_certificate_of_this_host_unless_it_is_told_not_to() -> None:
-    strict, lax = redis_address("rediss://redis.example").tls, redis_address("rediss://redis.example?ssl_check_hostname=false").tls
+    strict, lax = (
+        redis_address("rediss://redis.example").tls,
+        redis_address("rediss://redis.example?ssl_check_hostname=false").tls,
+    )
     assert strict is not None and lax is not None
     assert (strict.verify_mode, strict.check_hostname) == (ssl.CERT_REQUIRED, True)
     assert (lax.verify_mode, lax.check_hostname) == (ssl.CERT_REQUIRED, False)
@@ -59,7 +64,11 @@ def test_a_url_that_is_none_of_redis_is_refused(url: str, fault: str) -> None:
         ("redis://h:1/0", "redis://h:1/0", "redis://h:1/0"),
         ("redis://:pass@h:1/0", "redis://h:1/0", "redis://:*@h:1/0"),
         ("rediss://bob:p@ss/word@h/0", "rediss://h/0", "rediss://bob:*@h/0"),
-        ("unix:///run/r.sock?password=pass&db=1", "unix:///run/r.sock?password=&db=1", "unix:///run/r.sock?password=*&db=1"),
+        (
+            "unix:///run/r.sock?password=pass&db=1",
+            "unix:///run/r.sock?password=&db=1",
+            "unix:///run/r.sock?password=*&db=1",
+        ),
     ],
 )
 def test_a_url_is_shown_without_its_password(url: str, shown: str, masked: str) -> None:

@@ -26,4 +26,7 @@ def test_a_wake_up_says_who_loaded_what() -> None:
 
 
 def test_locks_and_quotas_are_no_keys_of_a_unit() -> None:
-    assert (lock_key("lw", "control:orders"), quota_key("lw", "orders")) == ("lw:lock:control:orders", "lw:quota:orders")
+    assert (lock_key("lw", "control:orders"), quota_key("lw", "orders")) == (
+        "lw:lock:control:orders",
+        "lw:quota:orders",
+    )

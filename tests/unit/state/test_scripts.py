@@ -35,6 +35,12 @@ def test_a_header_is_read_as_data(tmp_path: Path) -> None:
     assert (found.status, found.version, found.source) == (["OK", "LOST"], 3, "return {'OK'}")
 
 
+def test_a_line_of_a_header_may_go_on_in_the_next(tmp_path: Path) -> None:
+    text = HEADER.replace("of a set\n", "of a\n--   set\n").replace("-- STATUS OK LOST\n", "-- STATUS OK\n--   LOST\n")
+    found = read_script(script(tmp_path, f"{text}return 1\n"))
+    assert (found.purpose, found.status, found.source) == ("x: takes one of a set", ["OK", "LOST"], "return 1")
+
+
 def test_what_is_included_stands_before_the_body_and_counts_for_the_sum(tmp_path: Path) -> None:
     (tmp_path / "include").mkdir()
     (tmp_path / "include" / "clock.lua").write_text("local now = 1")
@@ -47,7 +53,10 @@ def test_what_is_included_stands_before_the_body_and_counts_for_the_sum(tmp_path
     ("text", "fault"),
     [
         ("-- other: x\nreturn {}\n", "line 1"),
-        ("-- x: y\n-- KEYS 2 meta hash\n-- OUT a\n-- STATUS OK\n-- INV a\n-- COST a\n-- VERSION 1\nreturn 1\n", "number 1"),
+        (
+            ("-- x: y\n-- KEYS 2 meta hash\n-- OUT a\n-- STATUS OK\n-- INV a\n-- COST a\n-- VERSION 1\nreturn 1\n"),
+            "number 1",
+        ),
         ("-- x: y\n-- KEY 1 meta hash\nreturn 1\n", "KEY"),
         ("-- x: y\n-- OUT 1 a\n-- STATUS OK\n-- INV a\n-- COST a\nreturn 1\n", "VERSION"),
         ("-- x: y\n-- OUT {status}\n-- STATUS OK\n-- INV a\n-- COST a\n-- VERSION 1\nreturn 1\n", "number 1"),

@@ -6,7 +6,7 @@ mod requests;
 
 use crate::replies::Head;
 
-pub use replies::{acked, received, sent};
+pub use replies::{acted, received, sent};
 pub use requests::read;
 
 pub const HEAD: Head = Head { media: "application/json", id: None };

@@ -1,10 +1,10 @@
-//! The JSON of good replies of the native API, field by field as `facade/native/wire/replies.py` has it.
+//! The JSON of good replies of the native API, field by field as `facade/dialects/native/wire/replies.py` has it.
 
 use std::io::Write as _;
 
 use crate::base64;
 use crate::dialects::Repeated;
-use crate::plane::clients::Delivery;
+use crate::plane::clients::{Delivery, Word};
 use crate::plane::format::record::Attribute;
 use crate::quote;
 
@@ -82,15 +82,25 @@ pub fn sent(json: &mut Vec<u8>, entries: &[Repeated], ids: &[[u8; 36]], at_ms: u
     json.extend_from_slice(b"]}");
 }
 
-/// Writes what an ack is told of each handle.
-pub fn acked(json: &mut Vec<u8>, entries: &[Repeated], words: &[&[u8]]) {
+/// Writes what a request on handles is told of each: what became of it, and when its message is visible next (ms), 0
+/// = not that.
+pub fn acted(json: &mut Vec<u8>, entries: &[Repeated], results: &[(&Word, u64)]) {
     json.extend_from_slice(b"{\"results\":[");
-    for (place, (entry, word)) in entries.iter().zip(words).enumerate() {
+    for (place, (entry, (word, visible_ms))) in entries.iter().zip(results).enumerate() {
         json.extend_from_slice(if place == 0 { b"{\"handle\":\"" } else { b",{\"handle\":\"" });
         quote::text(json, &entry.id);
         json.extend_from_slice(b"\",\"status\":\"");
-        quote::text(json, word);
-        json.extend_from_slice(b"\"}");
+        quote::text(json, &word.status);
+        json.push(b'"');
+        if !word.reason.is_empty() {
+            json.extend_from_slice(b",\"reason\":\"");
+            quote::text(json, &word.reason);
+            json.push(b'"');
+        }
+        if *visible_ms > 0 {
+            let _ = write!(json, ",\"next_visible_at_ms\":{visible_ms}");
+        }
+        json.push(b'}');
     }
     json.extend_from_slice(b"]}");
 }

@@ -8,7 +8,7 @@ use super::names::Names;
 use crate::dialects::given::{self, Form};
 use crate::json::{Scan, Scanner};
 use crate::plane::format::record::Attribute;
-use crate::plane::Kept;
+use crate::plane::unit::Kept;
 use crate::replies::{hex, Digest32};
 use crate::requests::Given;
 

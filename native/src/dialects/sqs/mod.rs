@@ -9,7 +9,7 @@ use crate::replies::Head;
 
 pub use attributes::digest_of;
 pub use names::Names;
-pub use replies::{deleted, received, sent};
+pub use replies::{done, received, sent};
 pub use requests::read;
 
 pub const HEAD: Head = Head { media: "application/x-amz-json-1.0", id: Some("x-amzn-requestid") };

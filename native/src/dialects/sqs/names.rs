@@ -1,4 +1,4 @@
-//! What a receive asks to be told of each message beside its body, as `facade/sqs/messages` reads it.
+//! What a receive asks to be told of each message beside its body, as `facade/dialects/sqs/messages` reads it.
 
 use crate::json::{Refused, Scan, Scanner};
 

@@ -1,4 +1,4 @@
-//! The JSON of good replies of SQS, field by field as `facade/sqs/messages` has it.
+//! The JSON of good replies of SQS, field by field as `facade/dialects/sqs/messages` has it.
 
 use std::io::Write as _;
 
@@ -124,8 +124,9 @@ fn one_sent(json: &mut Vec<u8>, id: &[u8], entry: &Repeated) {
     json.extend_from_slice(b"\"}");
 }
 
-/// Writes what a delete is told, of whatever became of its handles: SQS says of each that it is deleted.
-pub fn deleted(json: &mut Vec<u8>, entries: &[Repeated]) {
+/// Writes what a request on handles is told, each of which is OK, or is deleted: SQS says nothing else of
+/// these, whatever became of them.
+pub fn done(json: &mut Vec<u8>, entries: &[Repeated]) {
     if entries.iter().all(|entry| entry.id.is_empty()) {
         json.extend_from_slice(b"{}");
         return;

@@ -10,6 +10,8 @@ const MOST_ENTRIES: usize = 10;
 const ENTRY_ID_BYTES: usize = 80;
 const HANDLE_BYTES: usize = 1024;
 const URL_BYTES: usize = 2048;
+const MOST_DELAY_S: i64 = 900;
+const MOST_LEASE_S: i64 = 43_200;
 
 fn value_key(verb: Verb) -> &'static [u8] {
     match verb {
@@ -35,8 +37,10 @@ pub fn read(verb: Verb, scanner: &mut Scanner) -> Scan<Request> {
             (b"MessageAttributes", Verb::Send) if alone.attributes.is_none() => {
                 alone.attributes = Some(attributes::read(scanner)?);
             }
-            (b"DelaySeconds", Verb::Send) if !alone.has_delay => alone.has_delay = no_delay(scanner)?,
-            (b"Entries", Verb::SendBatch | Verb::DeleteBatch) if found.entries.is_empty() => {
+            (b"DelaySeconds", Verb::Send) if alone.delay_s.is_none() => {
+                alone.delay_s = Some(number(scanner, 0, MOST_DELAY_S)?);
+            }
+            (b"Entries", Verb::SendBatch | Verb::DeleteBatch | Verb::ChangeBatch) if found.entries.is_empty() => {
                 found.entries = entries(verb, scanner)?;
             }
             (b"MaxNumberOfMessages", Verb::Receive) if found.most.is_none() => {
@@ -46,12 +50,15 @@ pub fn read(verb: Verb, scanner: &mut Scanner) -> Scan<Request> {
                 found.wait_s = Some(number(scanner, 0, 20)?)
             }
             (b"VisibilityTimeout", Verb::Receive) if found.lease_s.is_none() => {
-                found.lease_s = Some(number(scanner, 0, 43_200)?);
+                found.lease_s = Some(number(scanner, 0, MOST_LEASE_S)?);
             }
             (b"AttributeNames", Verb::Receive) => found.names.read_system(Field::Old, scanner)?,
             (b"MessageSystemAttributeNames", Verb::Receive) => found.names.read_system(Field::New, scanner)?,
             (b"MessageAttributeNames", Verb::Receive) => found.names.read_user(scanner)?,
-            (name, Verb::Send | Verb::Delete) if name == value_key(verb) && alone.value.is_none() => {
+            (b"VisibilityTimeout", Verb::Change) if alone.lease_s.is_none() => {
+                alone.lease_s = Some(number(scanner, 0, MOST_LEASE_S)?);
+            }
+            (name, Verb::Send | Verb::Delete | Verb::Change) if name == value_key(verb) && alone.value.is_none() => {
                 alone.value = Some(some_text(scanner, most_value_bytes(verb))?);
             }
             _ => return Err(Refused),
@@ -61,7 +68,7 @@ pub fn read(verb: Verb, scanner: &mut Scanner) -> Scan<Request> {
     scanner.expect_end()?;
     found.url = url.ok_or(Refused)?;
     if alone.value.is_some() {
-        found.entries.push(alone.entry(Place::default())?);
+        found.entries.push(alone.entry(verb, Place::default())?);
     }
     if verb != Verb::Receive && found.entries.is_empty() {
         return Err(Refused);
@@ -76,7 +83,7 @@ fn entries(verb: Verb, scanner: &mut Scanner) -> Scan<Vec<Entry>> {
         let again = found.iter().any(|other| {
             scanner.text(other.id) == scanner.text(one.id)
                 // Two of one handle are one to the engine, and two answers.
-                || (verb == Verb::DeleteBatch && scanner.text(other.value) == scanner.text(one.value))
+                || (verb != Verb::SendBatch && scanner.text(other.value) == scanner.text(one.value))
         });
         if again || found.len() == MOST_ENTRIES {
             return Err(Refused);
@@ -92,12 +99,17 @@ fn entries(verb: Verb, scanner: &mut Scanner) -> Scan<Vec<Entry>> {
 struct Parts {
     value: Option<Place>,
     attributes: Option<Vec<Given>>,
-    has_delay: bool,
+    delay_s: Option<i64>,
+    lease_s: Option<i64>,
 }
 
 impl Parts {
-    fn entry(self, id: Place) -> Scan<Entry> {
-        Ok(Entry { id, value: self.value.ok_or(Refused)?, attributes: self.attributes.unwrap_or_default() })
+    fn entry(self, verb: Verb, id: Place) -> Scan<Entry> {
+        if self.lease_s.is_some() != matches!(verb, Verb::Change | Verb::ChangeBatch) {
+            return Err(Refused);
+        }
+        let (value, lease_s) = (self.value.ok_or(Refused)?, self.lease_s.unwrap_or(0));
+        Ok(Entry { id, value, attributes: self.attributes.unwrap_or_default(), delay_s: self.delay_s, lease_s })
     }
 }
 
@@ -109,7 +121,12 @@ fn entry(verb: Verb, scanner: &mut Scanner) -> Scan<Entry> {
             (b"MessageAttributes", Verb::SendBatch) if parts.attributes.is_none() => {
                 parts.attributes = Some(attributes::read(scanner)?);
             }
-            (b"DelaySeconds", Verb::SendBatch) if !parts.has_delay => parts.has_delay = no_delay(scanner)?,
+            (b"DelaySeconds", Verb::SendBatch) if parts.delay_s.is_none() => {
+                parts.delay_s = Some(number(scanner, 0, MOST_DELAY_S)?);
+            }
+            (b"VisibilityTimeout", Verb::ChangeBatch) if parts.lease_s.is_none() => {
+                parts.lease_s = Some(number(scanner, 0, MOST_LEASE_S)?);
+            }
             (name, _) if name == value_key(verb) && parts.value.is_none() => {
                 parts.value = Some(some_text(scanner, most_value_bytes(verb))?);
             }
@@ -117,12 +134,7 @@ fn entry(verb: Verb, scanner: &mut Scanner) -> Scan<Entry> {
         }
         Ok(())
     })?;
-    parts.entry(id.ok_or(Refused)?)
-}
-
-/// A delay of nothing, which a send to a queue without a delay may name; true.
-fn no_delay(scanner: &mut Scanner) -> Scan<bool> {
-    number(scanner, 0, 0).map(|_| true)
+    parts.entry(verb, id.ok_or(Refused)?)
 }
 
 fn entry_id(scanner: &mut Scanner) -> Scan<Place> {
@@ -155,7 +167,10 @@ mod tests {
             ),
             (
                 Verb::Send,
-                r#"{"QueueUrl":"u","DelaySeconds":0,"MessageAttributes":{"a":{"DataType":"String","StringValue":"v"}},"MessageBody":"b"}"#,
+                concat!(
+                    r#"{"QueueUrl":"u","DelaySeconds":900,"MessageAttributes":{"a":{"DataType":"String","#,
+                    r#""StringValue":"v"}},"MessageBody":"b"}"#
+                ),
             ),
             (
                 Verb::SendBatch,
@@ -168,10 +183,21 @@ mod tests {
             ),
             (
                 Verb::Receive,
-                r#"{"QueueUrl":"u","AttributeNames":["All"],"MessageSystemAttributeNames":[],"MessageAttributeNames":["a.*"]}"#,
+                concat!(
+                    r#"{"QueueUrl":"u","AttributeNames":["All"],"MessageSystemAttributeNames":[],"#,
+                    r#""MessageAttributeNames":["a.*"]}"#
+                ),
             ),
             (Verb::Delete, r#"{"QueueUrl":"u","ReceiptHandle":"h"}"#),
             (Verb::DeleteBatch, r#"{"QueueUrl":"u","Entries":[{"Id":"0","ReceiptHandle":"h"}]}"#),
+            (Verb::Change, r#"{"QueueUrl":"u","ReceiptHandle":"h","VisibilityTimeout":0}"#),
+            (
+                Verb::ChangeBatch,
+                concat!(
+                    r#"{"QueueUrl":"u","Entries":[{"Id":"0","ReceiptHandle":"h","VisibilityTimeout":43200},"#,
+                    r#"{"Id":"1","ReceiptHandle":"i","VisibilityTimeout":0}]}"#
+                ),
+            ),
         ] {
             assert!(is_plain(verb, body), "{body}");
         }
@@ -185,7 +211,8 @@ mod tests {
             (Verb::Send, r#"{"MessageBody":"b"}"#),
             (Verb::Send, r#"{"QueueUrl":"u","MessageBody":""}"#),
             (Verb::Send, r#"{"QueueUrl":"","MessageBody":"b"}"#),
-            (Verb::Send, r#"{"QueueUrl":"u","MessageBody":"b","DelaySeconds":1}"#),
+            (Verb::Send, r#"{"QueueUrl":"u","MessageBody":"b","DelaySeconds":901}"#),
+            (Verb::Send, r#"{"QueueUrl":"u","MessageBody":"b","DelaySeconds":-1}"#),
             (Verb::Send, r#"{"QueueUrl":"u","MessageBody":"b","MessageBody":"c"}"#),
             (Verb::Send, r#"{"QueueUrl":"u","QueueUrl":"v","MessageBody":"b"}"#),
             (Verb::Send, r#"{"QueueUrl":"u","MessageBody":null}"#),
@@ -220,6 +247,19 @@ mod tests {
             (
                 Verb::DeleteBatch,
                 r#"{"QueueUrl":"u","Entries":[{"Id":"0","ReceiptHandle":"h"},{"Id":"1","ReceiptHandle":"h"}]}"#,
+            ),
+            (Verb::Delete, r#"{"QueueUrl":"u","ReceiptHandle":"h","VisibilityTimeout":1}"#),
+            (Verb::Change, r#"{"QueueUrl":"u","ReceiptHandle":"h"}"#),
+            (Verb::Change, r#"{"QueueUrl":"u","ReceiptHandle":"h","VisibilityTimeout":43201}"#),
+            (Verb::Change, r#"{"QueueUrl":"u","ReceiptHandle":"h","VisibilityTimeout":"1"}"#),
+            (Verb::Change, r#"{"QueueUrl":"u","VisibilityTimeout":1}"#),
+            (Verb::ChangeBatch, r#"{"QueueUrl":"u","Entries":[{"Id":"0","ReceiptHandle":"h"}]}"#),
+            (
+                Verb::ChangeBatch,
+                concat!(
+                    r#"{"QueueUrl":"u","Entries":[{"Id":"0","ReceiptHandle":"h","VisibilityTimeout":1},{"Id":"1","#,
+                    r#""ReceiptHandle":"h","VisibilityTimeout":1}]}"#
+                ),
             ),
         ] {
             assert!(!is_plain(verb, body), "{body}");

@@ -75,9 +75,7 @@ impl Journal {
     /// Adds an entry. Returns its seq and time.
     fn add(&self, entry: &[u8], piece: &mut Piece) -> Read<(i64, i64)> {
         let mut entry = Unpacker::new(entry);
-        if entry.array()? != FIELDS {
-            return Err(NotThere);
-        }
+        entry.fields(FIELDS)?;
         let (seq, at_ms, kind) = (entry.int()?, entry.int()?, entry.text()?);
         let kind = self.kinds.iter().position(|known| known == kind).ok_or(NotThere)?;
         long(&mut piece.rows, seq);

@@ -49,10 +49,10 @@ impl Formats {
     /// Reads `[[head of a message record, default priority], [head of a journal record, [word of a
     /// kind, ...] as in its schema, offsets of a record]]`.
     pub fn read(told: &mut Unpacker) -> Read<Self> {
-        fields(told, 2)?;
-        fields(told, 2)?;
+        told.fields(2)?;
+        told.fields(2)?;
         let records = Records::new(head(told)?, told.int()?);
-        fields(told, 3)?;
+        told.fields(3)?;
         let head = head(told)?;
         let kinds = (0..told.array()?).map(|_| told.text().map(String::from)).collect::<Read<_>>()?;
         let most = told.uint()?;
@@ -62,12 +62,4 @@ impl Formats {
 
 fn head(told: &mut Unpacker) -> Read<[u8; 5]> {
     told.bytes()?.try_into().map_err(|_| NotThere)
-}
-
-pub fn fields(told: &mut Unpacker, count: usize) -> Read<()> {
-    if told.array()? == count {
-        Ok(())
-    } else {
-        Err(NotThere)
-    }
 }

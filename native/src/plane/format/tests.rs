@@ -3,36 +3,24 @@
 use super::ids::{read_handle, Ids};
 use super::journal::Journal;
 use super::record::{Attribute, Mark, Message, Packed, Records};
+use crate::chance::Chance;
 
 const CASES: u64 = 200_000;
 
-/// Numbers that are the same each time (SplitMix64).
-struct Chance(u64);
-
-impl Chance {
-    fn below(&mut self, most: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((mixed ^ mixed >> 31) % most as u64) as usize
-    }
-
-    /// Cuts, flips, sets, takes out or doubles some bytes.
-    fn hurt(&mut self, bytes: &[u8]) -> Vec<u8> {
-        let mut hurt = bytes.to_vec();
-        for _ in 0..=self.below(3) {
-            let at = self.below(hurt.len().max(1));
-            match self.below(5) {
-                0 => hurt.truncate(at),
-                1 if at < hurt.len() => hurt[at] ^= 1 << self.below(8),
-                2 if at < hurt.len() => hurt[at] = [0, 1, 2, 127, 128, 255][self.below(6)],
-                3 if at < hurt.len() => drop(hurt.remove(at)),
-                _ => hurt.extend_from_within(at.min(hurt.len())..),
-            }
+/// Cuts, flips, sets, takes out or doubles some bytes.
+fn hurt(chance: &mut Chance, bytes: &[u8]) -> Vec<u8> {
+    let mut hurt = bytes.to_vec();
+    for _ in 0..=chance.below(3) {
+        let at = chance.below(hurt.len().max(1));
+        match chance.below(5) {
+            0 => hurt.truncate(at),
+            1 if at < hurt.len() => hurt[at] ^= 1 << chance.below(8),
+            2 if at < hurt.len() => hurt[at] = [0, 1, 2, 127, 128, 255][chance.below(6)],
+            3 if at < hurt.len() => drop(hurt.remove(at)),
+            _ => hurt.extend_from_within(at.min(hurt.len())..),
         }
-        hurt
     }
+    hurt
 }
 
 fn ids() -> Ids {
@@ -45,7 +33,7 @@ fn a_handle_that_was_altered_is_none() {
     let of = |partition, tag| ((partition, tag) == (7, 8)).then_some(&ids);
     for offset in 0..CASES {
         let handle = ids.handle(offset, offset << 20, 1_700_000_000_000).expect("it fits");
-        let hurt = chance.hurt(&handle);
+        let hurt = hurt(&mut chance, &handle);
         let found = read_handle(&hurt, of);
         assert_eq!(found.is_some(), hurt == handle, "{}", String::from_utf8_lossy(&hurt));
         assert!(read_handle(&handle, of).is_some_and(|found| found.offset == offset));
@@ -83,7 +71,7 @@ fn a_damaged_record_is_read_within_its_bounds() {
         let parts = records.write(&message, &mut record);
         let whole = records.read(&record).expect("it was written so");
         assert_eq!((&whole.parts, whole.delay_ms, whole.mark), (&parts, number as i64, message.mark));
-        let hurt = chance.hurt(&record);
+        let hurt = hurt(&mut chance, &record);
         if let Some(found) = records.read(&hurt) {
             read += 1;
             let mut count = 0;
@@ -151,7 +139,7 @@ fn a_damaged_entry_of_the_journal_is_none_or_an_entry() {
     assert!(journal.values("q", "0102030405ff", 1, [].into_iter()).is_none());
     let mut read = 0;
     for _ in 0..CASES {
-        let hurt = chance.hurt(entry);
+        let hurt = hurt(&mut chance, entry);
         let drained = journal.values("q", "0102030405ff", 1, [&entry[..], &entry[..], &hurt[..]].into_iter());
         read += u64::from(drained.is_some_and(|drained| drained.values.len() == 2));
     }

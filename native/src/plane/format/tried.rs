@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use super::ids::{read_handle, Handle, Ids};
 use super::record::{Attribute, Mark, Message, Packed, Records};
-use super::{fields, Formats, Produced};
+use super::{Formats, Produced};
 use crate::dialects::tried;
 use crate::pack::{NotThere, Packer, Read, Unpacker};
 
@@ -39,7 +39,7 @@ type Places = HashMap<(u16, u16), Ids>;
 /// Answers a batch. An answer is an array of MessagePack.
 pub fn answers(batch: &[u8]) -> Read<Vec<u8>> {
     let mut batch = Unpacker::new(batch);
-    fields(&mut batch, 2)?;
+    batch.fields(2)?;
     let formats = Formats::read(&mut batch)?;
     let (mut places, mut answers) = (Places::new(), Packer::default());
     let cases = batch.array()?;
@@ -86,7 +86,7 @@ fn read_places(given: &mut Unpacker, answers: &mut Packer) -> Read<Places> {
     let (secret, incarnation) = (given.bytes()?, given.bytes()?.try_into().map_err(|_| NotThere)?);
     let mut places = Places::new();
     for _ in 0..given.array()? {
-        fields(given, 2)?;
+        given.fields(2)?;
         let (partition, tag) = (short(given)?, short(given)?);
         if let Some(ids) = Ids::new(secret, incarnation, partition, tag) {
             places.insert((partition, tag), ids);
@@ -123,13 +123,13 @@ fn write(records: &Records, given: &mut Unpacker, answers: &mut Packer) -> Read<
     let (body, is_text) = (given.bytes()?, given.uint()? != 0);
     let attributes = (0..given.array()?)
         .map(|_| {
-            fields(given, 3)?;
+            given.fields(3)?;
             Ok(Attribute { name: given.text()?, kind: given.text()?, value: given.bytes()? })
         })
         .collect::<Read<Vec<_>>>()?;
     let (delay_ms, lease_ms, sender) = (given.int()?, one_or_none(given, Unpacker::int)?, given.text()?);
     let mark = one_or_none(given, |given| {
-        fields(given, 3)?;
+        given.fields(3)?;
         let (random, index, size) = (given.uint()?, given.uint()? as u32, given.uint()? as u32);
         Ok(Mark { index, ..Mark::first(random, size) })
     })?;

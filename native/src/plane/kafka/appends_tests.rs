@@ -8,10 +8,10 @@ use super::appends::Appends;
 use super::leaders::News;
 use super::outcomes::{Outcome, Reason};
 use super::partitions::{Append, Group};
+use super::records::Until;
 use super::records::{Record, Records};
 use super::settings::Settings;
 use super::wire::Written;
-use crate::plane::sends::Until;
 
 const NOT_LEADER: i16 = 6;
 const TOO_LARGE: i16 = 10;

@@ -31,5 +31,5 @@ mod wire_tests;
 
 pub use outcomes::{Outcome, Reason};
 pub use producer::Producer;
-pub use records::Record;
+pub use records::{Record, Until};
 pub use settings::Settings;

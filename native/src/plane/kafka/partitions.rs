@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::records::Records;
+use super::records::Until;
 use super::wire::Written;
-use crate::plane::sends::Until;
 
 /// Records that one call has appended.
 pub struct Append {

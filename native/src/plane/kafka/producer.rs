@@ -11,9 +11,9 @@ use super::lost::{Cause, Lost};
 use super::nodes::Nodes;
 use super::outcomes::{Outcome, Reason};
 use super::partitions::Append;
+use super::records::Until;
 use super::records::{Record, Records};
 use super::settings::Settings;
-use crate::plane::sends::Until;
 
 /// Between two looks at what is slow, and at connections that nobody uses.
 const LOOK: Duration = Duration::from_millis(250);

@@ -3,7 +3,17 @@
 //! A producer id exists so that a request may be sent again without harm. Nothing here is sent again
 //! that may have been stored, so there is none.
 
+use std::time::Instant;
+
 use super::bytes::{put, put_varint, set_size, varint_bytes};
+
+/// Of sends that share an append: when the first of them is to have left for Kafka, and when nobody waits
+/// for its outcome any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Until {
+    pub sent: Instant,
+    pub answered: Instant,
+}
 
 pub type Header<'a> = (&'a str, Option<&'a [u8]>);
 

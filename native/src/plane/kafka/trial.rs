@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use mio::{Events, Poll};
 
 use super::records::Header;
+use super::records::Until;
 use super::{Outcome, Producer, Reason, Record, Settings};
 use crate::pack::{Packer, Read, Unpacker};
-use crate::plane::sends::Until;
 
 /// The caller's own tokens begin elsewhere.
 const TOKENS: std::ops::Range<usize> = 100..164;

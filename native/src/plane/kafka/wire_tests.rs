@@ -8,9 +8,10 @@ use super::appends_tests::settings;
 use super::bytes::{put, put_bytes, put_text, Malformed, Reader};
 use super::login::Exchange;
 use super::partitions::{Append, Group};
+use super::records::Until;
 use super::records::{put_batch, Record, Records};
 use super::wire::*;
-use crate::plane::sends::Until;
+use crate::chance::Chance;
 
 fn group(topic: &str, index: i32, value: &[u8]) -> Group {
     let mut records = Records::default();
@@ -144,32 +145,21 @@ fn answers() {
     );
 }
 
-/// A generator that is the same everywhere (xorshift).
-struct Seeded(u64);
-
-impl Seeded {
-    fn below(&mut self, end: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 % end.max(1) as u64) as usize
-    }
-
-    fn mutated(&mut self, answer: &[u8]) -> Vec<u8> {
-        let mut bytes = answer.to_vec();
-        for _ in 0..=self.below(4) {
-            let at = self.below(bytes.len());
-            match self.below(5) {
-                0 => bytes.truncate(at),
-                1 => bytes.insert(at, self.below(256) as u8),
-                2 if bytes.len() >= at + 4 => bytes[at..at + 4].copy_from_slice(&[0x7f, 255, 255, 255]),
-                3 if bytes.len() >= at + 2 => bytes[at..at + 2].copy_from_slice(&[255, self.below(256) as u8]),
-                _ if at < bytes.len() => bytes[at] = self.below(256) as u8,
-                _ => {}
-            }
+/// An answer with some bytes cut, put in, or set.
+fn mutated(chance: &mut Chance, answer: &[u8]) -> Vec<u8> {
+    let mut bytes = answer.to_vec();
+    for _ in 0..=chance.below(4) {
+        let at = chance.below(bytes.len());
+        match chance.below(5) {
+            0 => bytes.truncate(at),
+            1 => bytes.insert(at, chance.below(256) as u8),
+            2 if bytes.len() >= at + 4 => bytes[at..at + 4].copy_from_slice(&[0x7f, 255, 255, 255]),
+            3 if bytes.len() >= at + 2 => bytes[at..at + 2].copy_from_slice(&[255, chance.below(256) as u8]),
+            _ if at < bytes.len() => bytes[at] = chance.below(256) as u8,
+            _ => {}
         }
-        bytes
     }
+    bytes
 }
 
 /// No bytes of a broker's stop this process, and what was sent has one outcome at most.
@@ -177,13 +167,13 @@ impl Seeded {
 fn a_hundred_thousand_answers_that_no_broker_should_send() {
     let answers =
         [versions_answer((3, 13)), handshake_answer(), authenticate_answer(), metadata_answer(), produce_answer()];
-    let mut seeded = Seeded(0x5eed);
+    let mut chance = Chance(0x5eed);
     let (settings, now) = (Arc::new(settings()), Instant::now());
     let poll = mio::Poll::new().unwrap();
     let registry = || poll.registry().try_clone().unwrap();
     let mut refused = 0;
     for round in 0..100_000 {
-        let bytes = seeded.mutated(&answers[round % answers.len()]);
+        let bytes = mutated(&mut chance, &answers[round % answers.len()]);
         let reader = || Reader::new(&bytes);
         refused += usize::from(missing(&mut reader(), &[&PRODUCE]) == Err(Malformed));
         refused += usize::from(handshake(&mut reader()) == Err(Malformed));

@@ -7,12 +7,16 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 use super::resp::{put_array, put_number, put_word};
-use super::Script;
 
 /// What is done with bytes that were answered: they go when there are so many, and more than the others.
 const COMPACT: usize = 64 * 1024;
 /// Room that is kept when there is nothing under way.
 const KEPT: usize = 4 * 1024 * 1024;
+
+pub struct Script {
+    pub sha: Vec<u8>,
+    pub source: Vec<u8>,
+}
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Command {

@@ -25,21 +25,17 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 pub use address::Address;
+pub use calls::Script;
 use calls::{Ended, Prepared};
 use connector::Connector;
 use limits::seconds;
 pub use limits::Limits;
 use link::{Link, Stage};
 pub use news::{Failure, News};
-pub use resp::Reply;
+pub use resp::{put_number, put_word, Reply};
 
 const ELSEWHERE: &str = "another Redis came into use before this one answered";
 const HALF_SENT: &str = "this Redis may not be used any more, and a command was written in part";
-
-pub struct Script {
-    pub sha: Vec<u8>,
-    pub source: Vec<u8>,
-}
 
 pub struct Redis {
     address: Address,
@@ -119,7 +115,7 @@ impl Redis {
     }
 
     fn is_in_time(&self) -> bool {
-        self.until > 0.0 && crate::c::boot_s() < self.until
+        self.until > 0.0 && crate::system::boot_s() < self.until
     }
 
     /// Begins a call of a script: `ready` are `words` further words as RESP, from the number of keys on;

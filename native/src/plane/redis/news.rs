@@ -1,6 +1,6 @@
 //! What a connection tells its caller.
 
-use super::Reply;
+use super::resp::Reply;
 
 /// Why a call has no result.
 #[derive(Clone, Debug, PartialEq)]

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::resp::{put_array, put_head, put_number, put_word, Parser};
 use super::{Address, Failure, Limits, News, Redis, Reply, Script};
-use crate::c::boot_s;
+use crate::system::boot_s;
 
 const READ_BYTES: usize = 256 * 1024;
 const MOST: usize = 1 << 30;

@@ -74,7 +74,7 @@ impl Rig {
         let mut peer = self.accept();
         peer.write_all(b"$3\r\nx:y\r\n").unwrap();
         self.until(|rig| rig.news.iter().any(|news| matches!(news, News::Greeted { info, .. } if info == b"x:y")));
-        self.redis.admit(self.redis.links, crate::c::boot_s() + 600.0);
+        self.redis.admit(self.redis.links, crate::system::boot_s() + 600.0);
         assert_eq!(self.read(&mut peer, LOAD.len()), LOAD);
         peer.write_all(b"$1\r\na\r\n").unwrap();
         self.news.clear();
@@ -164,7 +164,7 @@ fn a_command_that_is_half_written_does_not_follow_when_its_time_is_over() {
         if is_shut {
             rig.redis.shut();
         } else {
-            rig.redis.until = crate::c::boot_s() - 1.0;
+            rig.redis.until = crate::system::boot_s() - 1.0;
         }
         rig.until(|rig| rig.lost().is_some());
         let (first, others) = (&rig.outcomes()[..], Err(Failure::NotSent));

@@ -29,6 +29,11 @@ impl Reply {
         }
     }
 
+    /// The same of what is not below nothing.
+    pub fn count(&self) -> u64 {
+        u64::try_from(self.int()).unwrap_or(0)
+    }
+
     /// The items; empty = it is no array, or has none.
     pub fn items(&self) -> &[Reply] {
         match self {

@@ -1,4 +1,5 @@
 use super::resp::{put_array, put_number, put_word, Broken, Parser, Reply};
+use crate::chance::Chance;
 
 const MOST: usize = 1 << 30;
 
@@ -19,19 +20,8 @@ fn text(text: &str) -> Reply {
     Reply::Bytes(text.into())
 }
 
-/// A generator of numbers that are the same for each seed.
-struct Chance(u64);
-
-impl Chance {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) as usize % bound
-    }
-}
-
-const SAMPLE: &[u8] = b"*3\r\n$2\r\nOK\r\n:-12\r\n*2\r\n$-1\r\n*0\r\n+PONG\r\n-ERR a b\r\n$0\r\n\r\n*-1\r\n:9223372036854775807\r\n$4\r\n\r\n\r\n\r\n";
+const SAMPLE: &[u8] = b"*3\r\n$2\r\nOK\r\n:-12\r\n*2\r\n$-1\r\n*0\r\n+PONG\r\n-ERR a b\r\n$0\r\n\r\n*-1\r\n\
+ :9223372036854775807\r\n$4\r\n\r\n\r\n\r\n";
 
 fn sample() -> Vec<Reply> {
     vec![

@@ -54,14 +54,14 @@ impl Model {
                 self.stage.crowd.gone.push(first);
                 self.stage.ask(first, What::Left { route });
             }
-            Event::Answer | Event::Cut if self.stage.plane.caller.calls.is_empty() => return false,
+            Event::Answer | Event::Cut if self.stage.plane.calls.caller.calls.is_empty() => return false,
             Event::Answer => {
                 let (token, reply) = self.done();
                 self.hears(token, Ok(reply));
             }
             Event::Cut => {
                 let (token, _) = self.done();
-                let behind: Vec<u64> = self.stage.plane.caller.calls.drain(..).map(|call| call.0).collect();
+                let behind: Vec<u64> = self.stage.plane.calls.caller.calls.drain(..).map(|call| call.0).collect();
                 for token in std::iter::once(token).chain(behind) {
                     self.hears(token, Err(Failure::Unknown("cut".into())));
                 }
@@ -70,7 +70,7 @@ impl Model {
             Event::Close if self.is_closed => return false,
             Event::Close => {
                 self.is_closed = true;
-                self.stage.plane.close(&mut self.stage.crowd, QUEUE);
+                self.stage.plane.close(&mut self.stage.crowd, QUEUE, self.stage.now);
                 self.stage.later(0);
                 self.given_before = self.given().count();
             }
@@ -85,7 +85,7 @@ impl Model {
 
     /// Redis does the next call; its token, and what it answers.
     fn done(&mut self) -> (u64, Reply) {
-        let (token, script, words) = self.stage.plane.caller.calls.remove(0);
+        let (token, script, words) = self.stage.plane.calls.caller.calls.remove(0);
         let numbers: Vec<i64> = words.iter().map(|word| word.parse().expect("a number")).collect();
         match script {
             RECEIVE => {

@@ -67,7 +67,9 @@ def outcome(asked: dict[str, Any]) -> dict[str, Any]:
             client = module.Client(TBinaryProtocol(transport))
         return {"answer": plain(getattr(client, method)(*arguments))}
     except GalaxyEmqServiceException as error:
-        return {"error": {"code": error.errorCode, "msg": error.errMsg, "details": error.details, "id": error.requestId}}
+        return {
+            "error": {"code": error.errorCode, "msg": error.errMsg, "details": error.details, "id": error.requestId}
+        }
     except TApplicationException as error:
         return {"application": {"type": error.type, "message": error.message}}
     except Exception as error:  # what the SDK makes of a status that is not 200

@@ -75,7 +75,13 @@ def outcome(account: Account, asked: dict[str, Any]) -> dict[str, Any]:
             target.set_encoding(asked["encoding"])
         return {"answer": plain(getattr(target, method)(*(made(kind, one) for one in asked["arguments"])))}
     except MNSServerException as error:
-        told = {"type": error.type, "message": error.message, "id": error.req_id, "host": error.host_id, "sub": plain(error.sub_errors)}
+        told = {
+            "type": error.type,
+            "message": error.message,
+            "id": error.req_id,
+            "host": error.host_id,
+            "sub": plain(error.sub_errors),
+        }
         return {"error": told}
     except MNSExceptionBase as error:
         return {"failed": f"{error.type}: {error.message}"}

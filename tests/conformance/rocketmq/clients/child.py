@@ -197,7 +197,22 @@ def shutdown(asked: dict[str, Any]) -> None:
 
 DONE: dict[str, Callable[[dict[str, Any]], Any]] = {
     one.__name__: one
-    for one in (producer, send, send_async, begin, end, checked, recall, simple, receive, ack, change, push, pushed, shutdown)
+    for one in (
+        producer,
+        send,
+        send_async,
+        begin,
+        end,
+        checked,
+        recall,
+        simple,
+        receive,
+        ack,
+        change,
+        push,
+        pushed,
+        shutdown,
+    )
 }
 
 
@@ -210,7 +225,9 @@ def main() -> None:
             outcome = {"answer": DONE[asked["call"]](asked)}
         except Exception as error:
             code = getattr(error, "code", None)  # of an error of gRPC itself it is a method
-            outcome = {"error": {"kind": type(error).__name__, "code": None if callable(code) else code, "text": str(error)}}
+            outcome = {
+                "error": {"kind": type(error).__name__, "code": None if callable(code) else code, "text": str(error)}
+            }
         answers.write(json.dumps(outcome) + "\n")
         answers.flush()
 

@@ -21,8 +21,16 @@ MANY = 200
 DELAY_MS = 2000
 PREFETCH = 4
 
-middleware = [AgeLimit(), TimeLimit(), Callbacks(), Pipelines(), Retries(max_retries=2, min_backoff=1000, max_backoff=1000)]
-broker = SQSBroker(namespace=sys.argv[1], middleware=middleware, dead_letter=True, tags={"team": "shop"}, visibility_timeout=60)
+middleware = [
+    AgeLimit(),
+    TimeLimit(),
+    Callbacks(),
+    Pipelines(),
+    Retries(max_retries=2, min_backoff=1000, max_backoff=1000),
+]
+broker = SQSBroker(
+    namespace=sys.argv[1], middleware=middleware, dead_letter=True, tags={"team": "shop"}, visibility_timeout=60
+)
 dramatiq.set_broker(broker)
 
 done: collections.Counter[int] = collections.Counter()

@@ -27,9 +27,17 @@ def told(record: WatchRecord) -> list[tuple[str, str, int, str]]:
 
 def test_each_policy_fires_and_clears_by_itself() -> None:
     record = after(RECORD, {"a1": 100, "a2": None}, {"a1": 80, "a2": 60}, {"a1": 80, "a2": 60})
-    assert told(record) == [("a1", "fired", 1, "pending"), ("a2", "fired", 2, "pending"), ("a1", "cleared", 3, "pending")]
+    assert told(record) == [
+        ("a1", "fired", 1, "pending"),
+        ("a2", "fired", 2, "pending"),
+        ("a1", "cleared", 3, "pending"),
+    ]
     assert {state.id: state.firing for state in record.states} == {"a1": False, "a2": True}
-    assert [(event.tag, event.value, event.threshold) for event in record.events] == [("", 100, 100), ("t", 60, 50), ("", 80, 100)]
+    assert [(event.tag, event.value, event.threshold) for event in record.events] == [
+        ("", 100, 100),
+        ("t", 60, 50),
+        ("", 80, 100),
+    ]
 
 
 def test_what_fires_again_within_the_silence_is_noted_and_not_told() -> None:

@@ -19,7 +19,9 @@ async def test_a_server_that_stands_still_takes_no_thread_of_the_loop(monkeypatc
     monkeypatch.setattr(mail, "TIMEOUT_S", 0.5)
     with socket.create_server(("127.0.0.1", 0), backlog=MANY) as silent:
         sender = Mail(EngineSettings(smtp_host="127.0.0.1", smtp_port=silent.getsockname()[1]))
-        sending = asyncio.gather(*(sender.send("a@example.com", "subject", "text") for _ in range(MANY)), return_exceptions=True)
+        sending = asyncio.gather(
+            *(sender.send("a@example.com", "subject", "text") for _ in range(MANY)), return_exceptions=True
+        )
         await asyncio.sleep(0.1)
         began = asyncio.get_running_loop().time()
         await asyncio.to_thread(int)

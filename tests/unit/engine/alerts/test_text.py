@@ -15,13 +15,17 @@ def test_what_is_told_names_the_numbers() -> None:
     assert subject == "[Leaseway] receive_request latency of tag t of queue orders fires"
     assert "61.5 ms" in text and "50 ms" in text and "1970-01-01 00:01:00 UTC" in text and event.id in text
     assert payload("orders", "shop", event) == {
-        "event": event.id, "change": "fired", "queue": "orders", "owner": "shop", "tag": "t", "subject": "receive_request",
+        "event": event.id, "change": "fired", "queue": "orders", "owner": "shop", "tag": "t",
+        "subject": "receive_request",
         "measurement": "latency", "threshold": 50.0, "value": 61.5, "at_ms": MINUTE,
     }  # fmt: skip
 
 
 def test_a_day_is_a_table() -> None:
-    rows = [StatisticsRow("", "send_request", 3, 30, 1_500, 2_000, 2_500), StatisticsRow("t", "delete_request", 1, 1, 1, 1, 1)]
+    rows = [
+        StatisticsRow("", "send_request", 3, 30, 1_500, 2_000, 2_500),
+        StatisticsRow("t", "delete_request", 1, 1, 1, 1, 1),
+    ]
     subject, text = statistics_text(DayStatistics("orders", "2026-01-31", True, rows))
     assert subject == "[Leaseway] queue orders on 2026-01-31"
     assert text.splitlines()[-2].split() == ["-", "send_request", "3", "30", "1.500", "2.000", "2.500"]

@@ -52,7 +52,11 @@ def test_a_flipped_bit_anywhere_is_refused(at: int, bit: int, key: str, value: b
     seal = Seal("lw.control", "secret")
     found = record(seal, key, value)
     headers = dict(found.headers or [])
-    parts = {"value": bytearray(found.value or b""), SEEN: bytearray(headers[SEEN] or b""), SEAL: bytearray(headers[SEAL] or b"")}
+    parts = {
+        "value": bytearray(found.value or b""),
+        SEEN: bytearray(headers[SEEN] or b""),
+        SEAL: bytearray(headers[SEAL] or b""),
+    }
     names = [name for name, part in parts.items() for _ in part]
     which = names[at % len(names)]
     offset = (at % len(names)) - names.index(which)
@@ -90,7 +94,10 @@ def test_what_has_no_seal_does_not_count_and_says_what_it_would() -> None:
     assert before.content == Opened(KEY, 3)
     for junk in (b"", b"\x01" * 42, b"\x01\x00" + bytes(40), bytes(1000)):
         headers = [(SEEN, b"3"), (SEAL, junk)]
-        assert reason_of(seal, "key/k", record(seal, "key/k", None, headers=headers)).reason in (Reason.ALTERED, Reason.OTHER)
+        assert reason_of(seal, "key/k", record(seal, "key/k", None, headers=headers)).reason in (
+            Reason.ALTERED,
+            Reason.OTHER,
+        )
 
 
 def test_another_secret_does_not_count_and_an_old_one_does() -> None:

@@ -6,8 +6,10 @@ import msgspec
 
 from engine.catalog.tables import REMEMBER_DELETED_MS, Tables
 from engine.rules.queue import Queue
-from engine.runtime.signals import Signal
-from schemas.records import GenerationRecord, KeyRecord, QueueRecord, RedrivePolicy, TagRecord, UserRecord
+from runtime.signals import Signal
+from schemas.records import GenerationRecord, KeyRecord, QueueRecord, UserRecord
+from schemas.records.settings import RedrivePolicy
+from tests.unit.records import queue_record
 
 KEY = KeyRecord("k", "its secret", "alice", False, 1)
 
@@ -20,7 +22,7 @@ def tables() -> tuple[Tables, list[str]]:
 
 
 def record(name: str, incarnation: str) -> QueueRecord:
-    return QueueRecord(name, incarnation, "alice", 1, 2, 1, 0, 30_000, 7, 8, 9, 10, [TagRecord(0, "default", 1, 0, [0])], 1)
+    return queue_record(name, incarnation=incarnation)
 
 
 def test_a_record_is_taken_under_its_kind_and_no_other() -> None:

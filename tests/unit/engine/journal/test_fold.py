@@ -59,7 +59,9 @@ def plain(state: UnitState) -> bytes:
 
 @given(entries(), st.lists(st.integers(1, 5), min_size=1))
 @settings(max_examples=200, deadline=None)
-def test_the_state_does_not_depend_on_how_entries_lie_in_records_nor_on_repeats(rows: list[JournalEntry], sizes: list[int]) -> None:
+def test_the_state_does_not_depend_on_how_entries_lie_in_records_nor_on_repeats(
+    rows: list[JournalEntry], sizes: list[int]
+) -> None:
     whole = folded(rows, [len(rows) or 1])
     parts = folded(rows, list(sizes))
     parts.apply(JournalRecord("q", "0123456789ab", 0, rows))
@@ -82,7 +84,9 @@ def test_nothing_below_the_floor_is_open_and_nothing_settled_is_forgotten(rows: 
     state = UnitState()
     for row in rows:
         state.apply(JournalRecord("q", "0123456789ab", 0, [row]))
-        over[row.tag].update(range(row.offsets[0]) if row.kind == EventKind.FLOOR else row.offsets if row.kind in SETTLES else ())
+        over[row.tag].update(
+            range(row.offsets[0]) if row.kind == EventKind.FLOOR else row.offsets if row.kind in SETTLES else ()
+        )
         tag = state.tag(row.tag)
         tag.raise_floor(0)
         assert {offset for offset in range(13) if offset < tag.floor or offset in tag.settled} == over[row.tag]
@@ -91,7 +95,9 @@ def test_nothing_below_the_floor_is_open_and_nothing_settled_is_forgotten(rows: 
 
 def test_a_delivery_that_was_given_back_is_uncounted() -> None:
     tag = TagState()
-    for seq, kind in enumerate((EventKind.LEASED, EventKind.RETURNED, EventKind.LEASED, EventKind.LEASED, EventKind.RETURNED), 1):
+    for seq, kind in enumerate(
+        (EventKind.LEASED, EventKind.RETURNED, EventKind.LEASED, EventKind.LEASED, EventKind.RETURNED), 1
+    ):
         tag.apply(JournalEntry(seq, 100 + seq, kind.value, 0, [4], [900 + seq], ""))
     assert tag.deliveries == {4: OpenDelivery(4, 0, 1, 103, 0, 905)}
 
@@ -117,7 +123,9 @@ def test_what_is_deferred_is_named_above_the_floor_and_counted_below_until_it_is
     assert (known.mark, known.above, dict(known.slots)) == ((5 * hour, 0), {3: 7 * hour}, {5: 1})
     assert known.excepted == {(2, 6), (9, 8)}
     assert tag.deliveries == {0: OpenDelivery(0, 0, 0, 0, 0, 5 * hour)} and tag.settled == {9}
-    state.apply(JournalRecord("q", "0123456789ab", 0, [entry(6, EventKind.BROUGHT, [1], [5 * hour + 1], f"{7 * hour}:-1")]))
+    state.apply(
+        JournalRecord("q", "0123456789ab", 0, [entry(6, EventKind.BROUGHT, [1], [5 * hour + 1], f"{7 * hour}:-1")])
+    )
     assert (known.excepted, dict(known.slots), known.waiting()) == ({(9, 8)}, {}, {3: 7 * hour})
     state.apply(JournalRecord("q", "0123456789ab", 0, [entry(7, EventKind.PURGED, [10], [])]))
     assert (known.bound, known.waiting(), known.excepted, tag.deliveries) == (10, {}, set(), {})

@@ -22,7 +22,9 @@ DUE = 500_000 * SLOT_MS
 
 
 def record(pointers: list[Pointer]) -> DelayRecord:
-    return DelayRecord(UNIT.incarnation, UNIT.partition, 0, [offset for _, offset in pointers], [due for due, _ in pointers])
+    return DelayRecord(
+        UNIT.incarnation, UNIT.partition, 0, [offset for _, offset in pointers], [due for due, _ in pointers]
+    )
 
 
 @pytest.mark.parametrize("run", [slots.RUN, 20])

@@ -6,7 +6,7 @@ import pytest
 
 from engine.log import log_clock
 from engine.log.log_clock import LogClock
-from engine.runtime import clock as clocks
+from runtime import clock as clocks
 from state.clock.boot import boot_s
 from state.clock.service_clock import ServiceClock
 
@@ -86,7 +86,9 @@ def test_who_asks_hears_once_when_the_time_is_known() -> None:
     assert heard[0] is not None
 
 
-def test_before_the_first_append_the_time_of_the_service_has_to_do_and_then_takes_no_part(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_before_the_first_append_the_time_of_the_service_has_to_do_and_then_takes_no_part(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(clocks, "time_ns", lambda: (EPOCH_MS + 300_000) * 1_000_000)
     service = ServiceClock()
     clock = LogClock(service)

@@ -8,10 +8,11 @@ from engine.errors import InvalidValue
 from engine.move.selection import chosen_offsets, left_of, next_chosen
 from engine.rules.ids import Ids
 from engine.rules.queue import Queue
-from schemas.records import QueueRecord, TagRecord
+from tests.unit.records import queue_record
 
 QUEUE = Queue(
-    QueueRecord("dlq", "0123456789ab", "alice", 1, 2, 2, 0, 30_000, 7, 8, 9, 10, [TagRecord(0, "default", 1, 0, [0, 0])], 1), "lw"
+    queue_record("dlq", partitions=2),
+    "lw",
 )
 IDS = Ids("secret")
 
@@ -21,7 +22,9 @@ def test_ids_and_addresses_name_offsets_once_and_in_order() -> None:
     assert chosen_offsets(QUEUE, given, IDS) == [[5], [2, 9]]
 
 
-@pytest.mark.parametrize("bad", ["", "x", "0123456789ab/2/1", "ffffffffffff/0/1", "0123456789ab/0/-1", "0123456789ab/0/٣"])
+@pytest.mark.parametrize(
+    "bad", ["", "x", "0123456789ab/2/1", "ffffffffffff/0/1", "0123456789ab/0/-1", "0123456789ab/0/٣"]
+)
 def test_what_is_no_message_of_this_queue_is_refused(bad: str) -> None:
     with pytest.raises(InvalidValue) as refused:
         chosen_offsets(QUEUE, ["0123456789ab/0/5", bad], IDS)

@@ -98,7 +98,8 @@ def test_an_address_that_only_the_service_may_reach_is_not_public(address: str) 
 
 
 @pytest.mark.parametrize(
-    "address", ["8.8.8.8", "1.1.1.1", "2606:4700:4700::1111", "2001:4860:4860::8888", "2a00:1450:4001::1", "::ffff:8.8.8.8"]
+    "address",
+    ["8.8.8.8", "1.1.1.1", "2606:4700:4700::1111", "2001:4860:4860::8888", "2a00:1450:4001::1", "::ffff:8.8.8.8"],
 )
 def test_an_address_of_the_internet_is_public(address: str) -> None:
     assert is_public(address)

@@ -10,16 +10,16 @@ from engine.catalog.tables import Tables
 from engine.plane.plane import Plane
 from engine.plane.whys import REFUSED
 from engine.rules.queue import Queue
-from engine.runtime.signals import Signal
 from engine.settings import EngineSettings
 from engine.shapes import Principal
-from schemas.records import QueueRecord, TagRecord
+from runtime.signals import Signal
 from schemas.vocabulary import Verb
 from state.redis.calls import Templates
 from state.redis.connection import Connection
 from state.replies import Window
+from tests.unit.records import queue_record
 
-RECORD = QueueRecord("orders", "0123456789ab", "me", 1, 2, 1, 0, 30_000, 7, 8, 9, 10, [TagRecord(0, "default", 1, 0, [0])], 1)
+RECORD = queue_record(owner="me")
 
 
 class Known(Tables):
@@ -66,7 +66,7 @@ def library() -> Told:
 def plane(known: Known, library: Told) -> Plane:
     settings = EngineSettings(plane="auto")
     templates = Templates("lw", Window(100, 1_000_000))
-    made = Plane(settings, Connection("redis://x"), cast(Any, known), cast(Any, None), templates, "me", lambda: True, dict)
+    made = Plane(settings, Connection("redis://x"), cast(Any, known), cast(Any, None), templates, lambda: None, dict)
     made.start(library, [0.1])
     return made
 
@@ -75,5 +75,17 @@ def route(plane: Plane, known: Known, lane: int) -> bool:
     queue = known.queues["orders"]
     refused = {Verb.SEND: REFUSED, Verb.ACK: REFUSED}
     return (
-        plane.route(Principal("me"), queue, queue.tags[0], lane, refused, some=1, most_bytes=100, bounds=(), counts_bytes=False) == refused
+        plane.route(
+            Principal("me"),
+            queue,
+            queue.tags[0],
+            lane,
+            refused,
+            some=1,
+            most_bytes=100,
+            most_leased_ms=0,
+            bounds=(),
+            counts_bytes=False,
+        )
+        == refused
     )

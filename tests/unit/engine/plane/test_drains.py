@@ -63,7 +63,10 @@ async def test_the_plane_is_told_all_that_a_drain_needs(stage: Stage) -> None:
         ((lib.FENCED, 1, 12, 4_000, 0, [], ""), DrainResult(1, False, 12, 4_000, is_fenced=True)),
         ((lib.PASSED, 1, 12, 4_000, 0, [], ""), DrainResult(1, True, 12, 4_000, is_passed=True)),
         ((lib.NOT_APPENDED, 0, 0, 4_000, 0, [], "no leader"), DrainResult(0, False, 0, 4_000, error="no leader")),
-        ((lib.NOT_APPENDED, 0, 0, 0, 0, [], ""), DrainResult(0, False, error="Kafka did not store entries of the journal")),
+        (
+            (lib.NOT_APPENDED, 0, 0, 0, 0, [], ""),
+            DrainResult(0, False, error="Kafka did not store entries of the journal"),
+        ),
     ],
 )
 async def test_the_owner_hears_how_a_drain_has_ended(stage: Stage, news: tuple[Any, ...], result: DrainResult) -> None:

@@ -16,9 +16,17 @@ def test_no_two_things_have_one_number() -> None:
         library.SHUT,
         library.EMPTY,
     )
-    told += (library.STOP, library.WATCH, library.LEAVE, library.RETELL, library.DRAIN)
-    assert sorted(told) == list(range(13))
-    news: tuple[int, ...] = (library.GREETED, library.LOST, library.SEEN, library.REFRESH, library.RETURNED, library.RETURN, library.CLOSED)
+    told += (library.STOP, library.WATCH, library.LEAVE, library.RETELL, library.DRAIN, library.GRANT)
+    assert sorted(told) == list(range(14))
+    news: tuple[int, ...] = (
+        library.GREETED,
+        library.LOST,
+        library.SEEN,
+        library.REFRESH,
+        library.RETURNED,
+        library.RETURN,
+        library.CLOSED,
+    )
     news += (
         library.DYING,
         library.FAILED,
@@ -28,9 +36,9 @@ def test_no_two_things_have_one_number() -> None:
         library.AHEAD,
         library.VISIBLE,
         library.DRAINED,
+        library.LOW,
     )
-    assert sorted(news) == list(range(15))
-
-
-def test_a_request_has_waited_for_nothing_at_first() -> None:
-    assert library.WAITED_S.get() == 0.0
+    assert sorted(news) == list(range(16))
+    asked: tuple[int, ...] = (library.COUNTS, library.WAITING, library.RETURNING, library.WHYS, library.WAITS)
+    asked += (library.ALLOWANCES, library.UNHEARD, library.CALLS)
+    assert sorted(asked) == list(range(8))

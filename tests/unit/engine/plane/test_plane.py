@@ -12,12 +12,13 @@ import pytest
 from engine.plane import library as lib
 from engine.plane.plane import Plane
 from engine.plane.whys import VERBS
-from engine.runtime.clock import now_ms
 from engine.settings import Settings
 from engine.shapes import Principal
-from engine.wiring import Parts, wire
+from engine.wiring.worker import Parts, wire
+from runtime.clock import now_ms
 from schemas.filters import Condition, Filter
-from schemas.records import GenerationRecord, KeyRecord, QueueRecord, RedrivePolicy, TagRecord
+from schemas.records import GenerationRecord, KeyRecord, QueueRecord, TagRecord
+from schemas.records.settings import RedrivePolicy
 from schemas.vocabulary import DEFAULT_TAG, Verb
 from state.redis.server import Server
 
@@ -71,14 +72,28 @@ class Stage:
 
     def whys(self, tag: str | None = None, lane: int = 1, by: Principal = BY) -> dict[Verb, str]:
         queue = self.catalog.queues["q"]
-        return self.plane.route(by, queue, queue.tag(tag), lane, {}, some=1, most_bytes=1000, bounds=(), counts_bytes=False)
+        most = {"some": 1, "most_bytes": 1000, "most_leased_ms": 7000}
+        return self.plane.route(by, queue, queue.tag(tag), lane, {}, **most, bounds=(), counts_bytes=False)
 
     def route(self, tag: str | None = None, lane: int = 1, by: Principal = BY) -> bool:
         return len(self.whys(tag, lane, by)) < len(VERBS)
 
 
 TAGS = [TagRecord(1, DEFAULT_TAG, 0, 0, [0, 0]), TagRecord(2, "red", 0, 0, [0, 0], filter=Filter([Condition("color")]))]
-RECORD = QueueRecord("q", "0123456789ab", "shop", 0, 0, 2, 0, 30_000, 86_400_000, 1000, 0, 10, TAGS[:1], 2)
+RECORD = QueueRecord(
+    "q",
+    "0123456789ab",
+    "shop",
+    0,
+    0,
+    partitions=2,
+    retention_ms=86_400_000,
+    max_message_bytes=1000,
+    receive_wait_ms=0,
+    max_receive_messages=10,
+    tags=TAGS[:1],
+    next_tag_id=2,
+)
 
 
 @pytest.fixture
@@ -89,6 +104,7 @@ def stage() -> Stage:
 def test_the_first_request_opens_a_queue_and_the_others_have_routes(stage: Stage) -> None:
     assert stage.route() and stage.route(lane=2)
     assert stage.library.kinds() == [lib.OPEN, lib.ROUTE, lib.ROUTE]
+    assert stage.plane.may_serve(stage.catalog.queues["q"])
 
 
 @pytest.mark.parametrize(
@@ -106,19 +122,22 @@ def test_what_is_not_plain_is_not_opened(stage: Stage, why: str, changes: dict[s
     stage.put(msgspec.structs.replace(RECORD, tags=tags, **changes))
     assert stage.whys() == dict.fromkeys(VERBS.values(), why)
     assert stage.library.kinds() == []
+    assert not stage.plane.may_serve(stage.catalog.queues["q"])
 
 
 def test_verbs_that_need_more_than_the_scripts_are_not_allowed(stage: Stage) -> None:
+    held = lib.MAY_EXTEND | lib.MAY_RELEASE
     cases: list[tuple[dict[str, Any], int, dict[Verb, str]]] = [
-        ({}, lib.MAY_SEND | lib.MAY_SEND_ATTRIBUTES | lib.MAY_RECEIVE | lib.MAY_ACK, {}),
-        ({"tags": TAGS, "next_tag_id": 3}, lib.MAY_SEND | lib.MAY_RECEIVE | lib.MAY_ACK, {}),
-        ({"durable_acks": True}, lib.MAY_SEND | lib.MAY_SEND_ATTRIBUTES | lib.MAY_RECEIVE, {Verb.ACK: "durable_acks"}),
-        ({"delay_ms": 5}, lib.MAY_RECEIVE | lib.MAY_ACK, {Verb.SEND: "delay"}),
+        ({}, held | lib.MAY_SEND | lib.MAY_SEND_ATTRIBUTES | lib.MAY_RECEIVE | lib.MAY_ACK, {}),
+        ({"tags": TAGS, "next_tag_id": 3}, held | lib.MAY_SEND | lib.MAY_RECEIVE | lib.MAY_ACK, {}),
+        ({"durable_acks": True}, held | lib.MAY_SEND | lib.MAY_SEND_ATTRIBUTES | lib.MAY_RECEIVE | lib.MAY_ACK, {}),
+        ({"delay_ms": 5}, held | lib.MAY_SEND | lib.MAY_SEND_ATTRIBUTES | lib.MAY_RECEIVE | lib.MAY_ACK, {}),
     ]
     for changes, may, whys in cases:
         stage.put(msgspec.structs.replace(RECORD, **changes))
         assert stage.whys() == whys
-        assert [told[3] for what, told in stage.library.told if what == lib.ROUTE] == [may]
+        times = [7000, changes.get("delay_ms", 0), 299_999]
+        assert [(told[3], told[-3:]) for what, told in stage.library.told if what == lib.ROUTE] == [(may, times)]
         stage.library.kinds()
 
 
@@ -204,7 +223,9 @@ async def test_it_says_whether_it_is_on_and_why_not(stage: Stage, monkeypatch: p
 
     plane = wire(Settings(secret="s", plane="auto")).units.plane_news.plane
     assert plane.state == "off: the library does not serve HTTP"
-    assert wire(Settings(secret="s", plane="auto", audit="all")).units.plane_news.plane.state.startswith("off: LEASEWAY_AUDIT=all")
+    assert wire(Settings(secret="s", plane="auto", audit="all")).units.plane_news.plane.state.startswith(
+        "off: LEASEWAY_AUDIT=all"
+    )
     library = Recording()
     monkeypatch.setattr(library, "start_plane", refuse)
     plane.start(library, ())
@@ -220,11 +241,11 @@ async def test_it_says_whether_it_is_on_and_why_not(stage: Stage, monkeypatch: p
 
 
 def test_both_languages_have_the_same_numbers() -> None:
-    source = (NATIVE / "net" / "planes.rs").read_text()
+    source = (NATIVE / "net" / "numbers.rs").read_text()
     told = dict(re.findall(r"pub const (\w+): u32 = (\d+);", source))
     assert {name: int(number) for name, number in told.items()} == {name: getattr(lib, name) for name in told}
-    assert len(told) == 36
-    ends = re.search(r"pub enum End \{(.*?)\n\}", (NATIVE / "plane" / "drains.rs").read_text(), re.DOTALL)
+    assert len(told) >= 37, "the file is read"
+    ends = re.search(r"pub enum End \{(.*?)\n\}", (NATIVE / "plane" / "ended.rs").read_text(), re.DOTALL)
     assert ends is not None
     assert re.findall(r"^    (\w+),", ends[1], re.MULTILINE) == ["Done", "Fenced", "NotAppended", "Passed"]
     assert (lib.DONE, lib.FENCED, lib.NOT_APPENDED, lib.PASSED) == (0, 1, 2, 3)
@@ -235,4 +256,6 @@ def test_both_languages_have_the_same_numbers() -> None:
         "MAY_ACK": lib.MAY_ACK,
         "MAY_SEND_ATTRIBUTES": lib.MAY_SEND_ATTRIBUTES,
         "COUNTS_BYTES": lib.COUNTS_BYTES,
+        "MAY_EXTEND": lib.MAY_EXTEND,
+        "MAY_RELEASE": lib.MAY_RELEASE,
     }

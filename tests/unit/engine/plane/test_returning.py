@@ -65,7 +65,9 @@ async def test_a_receive_of_pythons_waits_for_its_own_tag_alone() -> None:
     assert library.rounds == 4
 
 
-async def test_a_queue_that_nobody_uses_is_closed_and_its_next_request_opens_it(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_queue_that_nobody_uses_is_closed_and_its_next_request_opens_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     stage = Stage()
     now = [1000.0]
     monkeypatch.setattr(planes, "monotonic", lambda: now[0])
@@ -73,7 +75,7 @@ async def test_a_queue_that_nobody_uses_is_closed_and_its_next_request_opens_it(
     observed: list[int] = []
     assert stage.route()
     now[0] += planes.IDLE_S - 1
-    stage.library.counts = [[1, 1, lib.RECEIVE, 1, 1, 0, 5, 5, [], []]]
+    stage.library.counts = [[1, 1, lib.RECEIVE, 1, 0, 1, 0, 5, 5, [], []]]
     news.collect(stage.library, lambda verb, *rest: observed.append(verb))
     stage.library.counts = []
     now[0] += planes.IDLE_S - 1

@@ -9,7 +9,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from engine.plane.whys import LANE, MOST_CALLS, OF_LIBRARY, VERBS, WHYS, of_queue
+from engine.plane.whys import LANE, MOST_CALLS, OF_LIBRARY, VERBS, WHYS, of_queue, of_settings
+from engine.settings import Settings
 from schemas.records import TagRecord
 from schemas.vocabulary import Verb
 from tests.unit.engine.plane.conftest import RECORD, Known
@@ -45,10 +46,8 @@ def test_a_feature_keeps_all_verbs_from_the_plane(why: str, changes: dict[str, A
     assert whys_of(**changes) == dict.fromkeys(VERBS.values(), why)
 
 
-def test_a_delay_keeps_sends_and_durable_acks_keep_acks() -> None:
-    assert whys_of(delay_ms=5) == {Verb.SEND: "delay"}
-    assert whys_of(durable_acks=True) == {Verb.ACK: "durable_acks"}
-    assert whys_of(delay_ms=5, durable_acks=True) == {Verb.SEND: "delay", Verb.ACK: "durable_acks"}
+def test_delays_and_durable_acks_keep_nothing_from_the_plane() -> None:
+    assert whys_of(delay_ms=5, durable_acks=True) == {}
 
 
 def test_both_languages_have_the_same_words() -> None:
@@ -57,3 +56,12 @@ def test_both_languages_have_the_same_words() -> None:
     assert tuple(name.lower() for name in re.findall(r"^    (\w+),$", enum[1], re.MULTILINE)) == OF_LIBRARY
     assert OF_LIBRARY[LANE] == "lane" and "lane" not in WHYS
     assert len(WHYS) == len(set(WHYS))
+
+
+def test_settings_by_which_a_worker_has_no_plane() -> None:
+    assert of_settings(Settings(plane="auto")) == ""
+    assert of_settings(Settings(plane="auto", audit="management")) == ""
+    assert of_settings(Settings(plane="off", audit="all")) == "LEASEWAY_PLANE=off"
+    assert (
+        of_settings(Settings(plane="auto", audit="all")) == "LEASEWAY_AUDIT=all: requests are written down one by one"
+    )

@@ -8,17 +8,28 @@ import pytest
 from msgspec import structs
 
 from engine.errors import LogUnavailable, QuotaExceeded
-from engine.receive.waiters import FOREVER, LOOK_AGAIN_S, MAX_PARALLEL, MAX_PER_CALL, Waiter, WaitList, WaitLists
+from engine.receive.wait_list import FOREVER, LOOK_AGAIN_S, MAX_PARALLEL, MAX_PER_CALL, Waiter, WaitList
+from engine.receive.wait_lists import WaitLists
 from engine.rules.limits import MAX_RECEIVE_BYTES
 from engine.rules.queue import Queue
 from engine.rules.rights import NOBODY, Asker, WaitBound
-from engine.runtime import deadline
 from engine.shapes import Delivery
-from schemas.records import Attribute, Message, QueueRecord, TagRecord
+from runtime import deadline
+from runtime.background import Background
+from schemas.records import Attribute, Message, TagRecord
 from state.replies import Probed
+from tests.unit.records import queue_record
 
 DEFAULT = TagRecord(0, "default", 1, 0, [0, 0])
-QUEUE = Queue(QueueRecord("orders", "0123456789ab", "alice", 1, 2, 2, 0, 30_000, 7, 8, 9, 10, [DEFAULT], 1), "lw")
+QUEUE = Queue(
+    queue_record(partitions=2, tags=[DEFAULT]),
+    "lw",
+)
+
+
+async def nobody(line: WaitList) -> bool:
+    """Serves none."""
+    return False
 
 
 def waiter(max: int = 1, lease_ms: int | None = None) -> Waiter:
@@ -32,7 +43,7 @@ def future_of(one: Waiter) -> asyncio.Future[list[Delivery]]:
 
 
 def waiting(*waiters: Waiter, partitions: int = 2) -> WaitList:
-    found = WaitList(0, partitions)
+    found = WaitList(0, partitions, nobody, Background())
     found.waiters.extend(waiters)
     return found
 
@@ -100,7 +111,7 @@ async def test_a_wake_up_during_a_look_is_not_overwritten_by_what_the_look_saw()
     line.learn(1, 0, probed(500, 700), now)
     assert line.oldest([0, 1], now) == [] and line.next_look() == pytest.approx(10.5)
     before = line.wakes[0]
-    line.wake(0, 600, now)
+    line.note_due(0, 600, now)
     line.learn(0, before, probed(None, None), now)
     assert line.oldest([0, 1], now) == [0] and line.next_look() == 0.0
     line.forget(1)
@@ -121,8 +132,8 @@ async def test_partitions_that_rest_are_not_asked_and_everything_is_asked_now_an
 
 async def test_a_queue_that_is_gone_tells_who_waits_that_there_is_nothing() -> None:
     lists = WaitLists()
-    line, one = lists.for_tag(QUEUE, DEFAULT), waiter()
-    assert line is lists.for_tag(QUEUE, DEFAULT) and not lists.waits(QUEUE)
+    line, one = lists.for_tag(QUEUE, DEFAULT, nobody), waiter()
+    assert line is lists.for_tag(QUEUE, DEFAULT, nobody) and not lists.waits(QUEUE)
     line.waiters.append(one)
     assert lists.waits(QUEUE) and [*lists] == [line]
     lists.drop_queue(QUEUE.incarnation)
@@ -148,7 +159,7 @@ def test_a_receive_counts_under_each_of_its_bounds_or_under_none() -> None:
 
 
 def test_a_call_leases_what_an_answer_has_room_for_if_messages_are_like_the_last() -> None:
-    line, attributes = WaitList(0, 2), {"a": Attribute("string", b"x" * 93)}
+    line, attributes = WaitList(0, 2, nobody, Background()), {"a": Attribute("string", b"x" * 93)}
     assert line.fits(MAX_RECEIVE_BYTES // 3) == 3 and line.fits(2 * MAX_RECEIVE_BYTES) == 1
     some = [structs.replace(one, message=Message(b"", attributes=attributes)) for one in deliveries(2)]
     assert line.have_room(some)
@@ -159,10 +170,14 @@ def test_a_call_leases_what_an_answer_has_room_for_if_messages_are_like_the_last
     assert line.fit == line.fits(1)
     large = [structs.replace(one, message=Message(bytes(MAX_RECEIVE_BYTES // 2 + 1))) for one in some]
     assert not line.have_room(large) and line.fit == 1
-    assert line.have_room([structs.replace(some[0], message=Message(bytes(MAX_RECEIVE_BYTES + 1)))]), "one has room always"
+    assert line.have_room([structs.replace(some[0], message=Message(bytes(MAX_RECEIVE_BYTES + 1)))]), (
+        "one has room always"
+    )
 
 
-async def test_a_waiter_whose_time_is_over_waits_for_what_is_under_way_but_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_waiter_whose_time_is_over_waits_for_what_is_under_way_but_not_for_ever(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(deadline, "MESSAGES_S", 0.05)
     slow, served = waiter(), waiter()
     for one in (slow, served):

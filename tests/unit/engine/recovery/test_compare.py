@@ -50,7 +50,11 @@ PLANTED: dict[str, tuple[Callable[[Any, Any], object], int | None, str]] = {
     "another deadline": (lambda here, there: here.open.update({4: 901}), 4, "visible at 901"),
     "open and not taken": (lambda here, there: here.open.update({9: 1}), 9, "open, but not taken"),
     "settled and not taken": (lambda here, there: there.settled.add(7), 7, "not taken"),
-    "a delivery of nothing": (lambda here, there: here.deliveries.update({2: OpenDelivery(2, 1, 1, 1, 0, 1)}), 2, "a delivery without"),
+    "a delivery of nothing": (
+        lambda here, there: here.deliveries.update({2: OpenDelivery(2, 1, 1, 1, 0, 1)}),
+        2,
+        "a delivery without",
+    ),
 }
 
 

@@ -102,7 +102,9 @@ def test_every_subject_is_watched_for_a_queue_and_only_what_a_tag_has_for_a_tag(
         (None, "send_request", "count", float("inf"), "threshold"),
     ],
 )
-def test_what_cannot_be_watched_is_refused(tag: str | None, subject: str, measurement: str, threshold: float, field: str) -> None:
+def test_what_cannot_be_watched_is_refused(
+    tag: str | None, subject: str, measurement: str, threshold: float, field: str
+) -> None:
     with pytest.raises(InvalidValue) as refused:
         check_policy(tag, subject, measurement, threshold)
     assert refused.value.field == field
@@ -110,4 +112,7 @@ def test_what_cannot_be_watched_is_refused(tag: str | None, subject: str, measur
 
 def test_equal_policies_have_one_id_and_others_have_another() -> None:
     assert policy_id("", "send_request", "count", 1.0) == policy_id("", "send_request", "count", 1.0)
-    assert len({policy_id(t, "send_request", m, n) for t in ("", "a") for m in ("count", "latency") for n in (1.0, 2.0)}) == 8
+    assert (
+        len({policy_id(t, "send_request", m, n) for t in ("", "a") for m in ("count", "latency") for n in (1.0, 2.0)})
+        == 8
+    )

@@ -7,10 +7,12 @@ from msgspec.structs import replace
 
 from engine.errors import InvalidValue
 from engine.rules.fifo import check_entries, check_fifo_settings, dedup_digest, group_digest, sequence_number
-from engine.shapes import QueueSettings, SendEntry
-from schemas.records import Message, Origin, QueueRecord, TagRecord
+from engine.shapes import SendEntry
+from schemas.records import Message, Origin, QueueRecord
+from schemas.records.settings import QueueSettings
+from tests.unit.records import queue_record
 
-RECORD = QueueRecord("orders", "0123456789ab", "alice", 1, 2, 2, 0, 30_000, 7, 8, 9, 10, [TagRecord(0, "default", 1, 0, [0, 0])], 1)
+RECORD = queue_record(partitions=2)
 FIFO = replace(RECORD, fifo=True, dedup_scope="queue")
 BY_GROUP = replace(FIFO, dedup_scope="group")
 CONTENT = replace(FIFO, content_dedup=True)
@@ -66,10 +68,8 @@ def test_sequence_numbers_have_20_digits_and_grow() -> None:
     [
         (QueueSettings(content_dedup=True), False, "content_dedup"),
         (QueueSettings(dedup_scope="group"), False, "dedup_scope"),
-        (QueueSettings(dedup_scope="topic"), True, "dedup_scope"),
         (QueueSettings(on_exhausted="park"), False, "on_exhausted"),
         (QueueSettings(max_receive_count=3), False, "max_receive_count"),
-        (QueueSettings(on_exhausted="stop"), True, "on_exhausted"),
         (QueueSettings(dedup_scope="group", content_dedup=False), True, None),
     ],
 )

@@ -7,9 +7,9 @@ import pytest
 from engine.rules.ids import Ids
 from engine.rules.queue import Queue
 from schemas.identity import BadIdentity, Handle, MessageId
-from schemas.records import QueueRecord, TagRecord
+from tests.unit.records import queue_record
 
-RECORD = QueueRecord("orders", "0123456789ab", "alice", 1, 2, 4, 0, 30_000, 7, 8, 9, 10, [TagRecord(0, "default", 1, 0, [0] * 4)], 1)
+RECORD = queue_record(partitions=4)
 
 
 def test_an_id_names_its_place_and_only_who_has_the_secret_can_make_it() -> None:

@@ -5,17 +5,20 @@ from __future__ import annotations
 import pytest
 
 from engine.errors import InvalidValue
-from engine.rules.limits import DEFAULTS
 from engine.rules.new_queue import check_priority_settings, least_partitions, new_record
-from engine.shapes import ANY, NewTag, QueueSettings
+from engine.shapes import NewTag
 from schemas.filters import Condition, Filter
+from schemas.records.settings import ANY, TABLE, QueueSettings
 from schemas.vocabulary import DEFAULT_TAG, PRIORITIES
 
 
 def test_a_queue_with_priority_is_not_fifo_and_has_a_partition_for_each() -> None:
     assert least_partitions(QueueSettings(priority=True)) == PRIORITIES
     assert least_partitions(QueueSettings()) is None
-    assert (least_partitions(QueueSettings(fifo=True)), least_partitions(QueueSettings(fifo=True, dedup_scope="group"))) == (1, None)
+    assert (
+        least_partitions(QueueSettings(fifo=True)),
+        least_partitions(QueueSettings(fifo=True, dedup_scope="group")),
+    ) == (1, None)
     check_priority_settings(QueueSettings(priority=True, partitions=PRIORITIES))
     check_priority_settings(QueueSettings(fifo=True, partitions=3))
     for wrong in (QueueSettings(priority=True, fifo=True), QueueSettings(priority=True, partitions=4)):
@@ -26,7 +29,7 @@ def test_a_queue_with_priority_is_not_fifo_and_has_a_partition_for_each() -> Non
 def test_what_nobody_named_has_its_default() -> None:
     record = new_record("orders", "alice", QueueSettings(lease_ms=5), 4, (), 1_000)
     assert (record.name, record.owner, record.created_at_ms, record.modified_at_ms) == ("orders", "alice", 1_000, 1_000)
-    assert (record.lease_ms, record.retention_ms) == (5, DEFAULTS["retention_ms"])
+    assert (record.lease_ms, record.retention_ms) == (5, TABLE["retention_ms"].default)
     assert (record.partitions, record.fifo, record.allowed_sources) == (4, False, [ANY])
 
 
@@ -38,7 +41,12 @@ def test_zero_false_and_empty_are_values_and_no_defaults() -> None:
 def test_named_partitions_come_before_those_of_the_kind_and_those_before_the_services() -> None:
     made = [
         new_record("orders", "alice", settings, 4, (), 1_000).partitions
-        for settings in (QueueSettings(), QueueSettings(fifo=True), QueueSettings(fifo=True, partitions=3), QueueSettings(priority=True))
+        for settings in (
+            QueueSettings(),
+            QueueSettings(fifo=True),
+            QueueSettings(fifo=True, partitions=3),
+            QueueSettings(priority=True),
+        )
     ]
     assert made == [4, 1, 3, PRIORITIES]
 

@@ -14,10 +14,11 @@ from engine.rules.placement import (
     priority_of,
     with_priority,
 )
-from schemas.records import Message, QueueRecord, TagRecord
+from schemas.records import Message
 from schemas.vocabulary import PRIORITIES
+from tests.unit.records import queue_record
 
-RECORD = QueueRecord("orders", "0123456789ab", "alice", 1, 2, 8, 0, 30_000, 7, 8, 9, 10, [TagRecord(0, "default", 1, 0, [0] * 8)], 1)
+RECORD = queue_record(partitions=8)
 PRIORITY = replace(RECORD, priority=True, partitions=PRIORITIES)
 FIFO = replace(RECORD, fifo=True, dedup_scope="group")
 

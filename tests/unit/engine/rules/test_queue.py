@@ -10,12 +10,14 @@ from engine.rules.ids import Ids
 from engine.rules.queue import NEVER_COUNT, Queue
 from schemas.filters import Condition, Filter
 from schemas.identity import MessageId
-from schemas.records import QueueRecord, RedrivePolicy, TagRecord
+from schemas.records import QueueRecord, TagRecord
+from schemas.records.settings import RedrivePolicy
 from schemas.topics import group_name, queue_topic
+from tests.unit.records import queue_record
 
 DEFAULT = TagRecord(0, "default", 1, 0, [0, 0])
 RED = TagRecord(3, "red", 1, 0, [0, 0], Filter([Condition("color", "string", b"red")]))
-RECORD = QueueRecord("orders", "0123456789ab", "alice", 1, 2, 2, 0, 30_000, 7, 8, 9, 10, [DEFAULT, RED], 4)
+RECORD = queue_record(partitions=2, tags=[DEFAULT, RED], next_tag_id=4)
 
 
 def test_tags_are_found_by_name_and_none_is_the_default() -> None:
@@ -57,11 +59,21 @@ FIFO = replace(RECORD, fifo=True, tags=[DEFAULT, replace(RED, redrive_policy=Red
         (replace(RECORD, redrive_policy=RedrivePolicy("dead", 5)), (5, 0), (5, 0)),
         (FIFO, (0, 0), (3, 0)),
         (replace(FIFO, on_exhausted="dead_letter", redrive_policy=RedrivePolicy("dead", 5)), (5, 0), (3, 0)),
-        (replace(FIFO, on_exhausted="block", redrive_policy=RedrivePolicy("dead", 5)), (NEVER_COUNT, 0), (NEVER_COUNT, 0)),
+        (
+            replace(FIFO, on_exhausted="block", redrive_policy=RedrivePolicy("dead", 5)),
+            (NEVER_COUNT, 0),
+            (NEVER_COUNT, 0),
+        ),
         (replace(FIFO, on_exhausted="block"), (0, 0), (NEVER_COUNT, 0)),
         (replace(FIFO, on_exhausted="park", max_receive_count=7), (0, 7), (NEVER_COUNT, 3)),
-        (replace(FIFO, on_exhausted="park", redrive_policy=RedrivePolicy("dead", 5)), (NEVER_COUNT, 5), (NEVER_COUNT, 3)),
+        (
+            replace(FIFO, on_exhausted="park", redrive_policy=RedrivePolicy("dead", 5)),
+            (NEVER_COUNT, 5),
+            (NEVER_COUNT, 3),
+        ),
     ],
 )
-def test_a_message_dies_or_parks_by_the_policy_of_its_tag(record: QueueRecord, default: tuple[int, int], red: tuple[int, int]) -> None:
+def test_a_message_dies_or_parks_by_the_policy_of_its_tag(
+    record: QueueRecord, default: tuple[int, int], red: tuple[int, int]
+) -> None:
     assert Queue(record, "lw").bounds == {0: default, 3: red}

@@ -6,8 +6,19 @@ from __future__ import annotations
 
 import pytest
 
-from engine.rules.rights import ACTIONS, RIGHTS, ROLES, any_granted, granted, level_of, levels_of, with_level, with_policy, without_tag
-from schemas.records import Grant
+from engine.rules.rights import (
+    ACTIONS,
+    RIGHTS,
+    ROLES,
+    any_granted,
+    granted,
+    level_of,
+    levels_of,
+    with_level,
+    with_policy,
+    without_tag,
+)
+from schemas.records.settings import Grant
 from schemas.vocabulary import Level, Role, Verb
 
 SEND, RECEIVE, HANDLE, INFO = "send", "receive", "ack extend release kill", "get_queue get_redrive_policy"
@@ -71,7 +82,11 @@ def test_a_principal_has_one_level_and_the_last_one_counts() -> None:
 
 
 def test_a_policy_replaces_grants_of_verbs_and_leaves_levels() -> None:
-    level, verbs, others = Grant(True, ["bob"], [], "use"), Grant(True, ["*"], ["send"]), Grant(False, ["bob"], ["send"])
+    level, verbs, others = (
+        Grant(True, ["bob"], [], "use"),
+        Grant(True, ["*"], ["send"]),
+        Grant(False, ["bob"], ["send"]),
+    )
     grants = with_policy([level, verbs], [others])
     assert grants == [level, others]
     assert not granted(grants, "bob", Verb.SEND) and granted(grants, "bob", Verb.RECEIVE)

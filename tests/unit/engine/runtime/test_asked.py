@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextvars import copy_context
 
-from engine.runtime.asked import Asked, current, note, note_claim, note_hidden
+from runtime.asked import Asked, current, note, note_claim, note_hidden
 
 
 def test_the_first_verb_counts_and_nothing_is_noted_where_nobody_listens() -> None:
@@ -18,7 +18,13 @@ def test_the_first_verb_counts_and_nothing_is_noted_where_nobody_listens() -> No
     context.run(note, "alice", "key", "redrive", "dead", "", "to")
     context.run(note, "alice", "key", "send", "to")
     context.run(note_hidden)
-    assert (asked.principal, asked.key_id, asked.verb, asked.queue, asked.subject) == ("alice", "key", "redrive", "dead", "to")
+    assert (asked.principal, asked.key_id, asked.verb, asked.queue, asked.subject) == (
+        "alice",
+        "key",
+        "redrive",
+        "dead",
+        "to",
+    )
     assert asked.hidden and asked.peer == "10.0.0.1"
 
 

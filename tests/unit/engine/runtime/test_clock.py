@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from engine.runtime.clock import elapsed_s, now_ms
+from runtime.clock import elapsed_s, now_ms
 from tests.clock import Clock
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine.runtime.counters import Alarms, Counters
+from runtime.counters import Alarms, Counters
 
 
 def test_what_was_never_counted_is_nothing_and_what_was_is_summed() -> None:
@@ -15,7 +15,14 @@ def test_what_was_never_counted_is_nothing_and_what_was_is_summed() -> None:
 
 def test_an_alarm_begins_once_and_again_after_it_was_off() -> None:
     alarms = Alarms()
-    assert [alarms.set("lag", "orders", number) for number in (0, 5, 7, 0, 0, 1)] == [False, True, False, False, False, True]
+    assert [alarms.set("lag", "orders", number) for number in (0, 5, 7, 0, 0, 1)] == [
+        False,
+        True,
+        False,
+        False,
+        False,
+        True,
+    ]
     assert alarms.values == {("lag", "orders"): 1}
 
 

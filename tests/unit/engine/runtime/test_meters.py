@@ -8,7 +8,7 @@ from time import monotonic_ns
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.runtime.meters import Cell, Meters, percentile_us
+from engine.meters.meters import Cell, Meters, percentile_us
 from schemas.vocabulary import BOUNDS_US, Measurement, Operation
 
 CHANGE, DELETE = Operation.CHANGE, Operation.DELETE
@@ -64,8 +64,19 @@ def test_cells_of_two_workers_are_as_one_by_rows_or_by_cells(ours: list[int], th
 
 def test_a_minute_is_taken_once_and_cells_are_apart() -> None:
     meters, now = Meters(), monotonic_ns()
-    for key in (("a", 0, CHANGE, 1), ("a", 1, CHANGE, 1), ("a", 0, CHANGE, 3), ("a", 0, DELETE, 1), ("b", 0, CHANGE, 1)):
+    for key in (
+        ("a", 0, CHANGE, 1),
+        ("a", 1, CHANGE, 1),
+        ("a", 0, CHANGE, 3),
+        ("a", 0, DELETE, 1),
+        ("b", 0, CHANGE, 1),
+    ):
         meters.note(*key, now)
     taken = {key: (cell.requests, cell.messages) for key, cell in meters.take().items()}
-    assert taken == {("a", 0, CHANGE): (2, 4), ("a", 1, CHANGE): (1, 1), ("a", 0, DELETE): (1, 1), ("b", 0, CHANGE): (1, 1)}
+    assert taken == {
+        ("a", 0, CHANGE): (2, 4),
+        ("a", 1, CHANGE): (1, 1),
+        ("a", 0, DELETE): (1, 1),
+        ("b", 0, CHANGE): (1, 1),
+    }
     assert meters.take() == {}

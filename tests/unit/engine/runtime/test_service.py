@@ -7,7 +7,7 @@ import logging
 
 import pytest
 
-from engine.runtime.service import Periodic
+from runtime.service import Periodic
 
 
 async def test_any_number_of_tasks_may_start_and_stop_a_service() -> None:
@@ -56,7 +56,9 @@ async def test_the_first_round_has_its_own_time_and_a_stop_ends_the_one_under_wa
     assert ended.is_set()
 
 
-async def test_a_round_that_fails_is_told_unless_it_is_expected_and_the_next_one_comes(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_round_that_fails_is_told_unless_it_is_expected_and_the_next_one_comes(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     errors: list[Exception] = [OSError("expected"), ValueError("a bug")]
     done = asyncio.Event()
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from engine.runtime.counters import Alarms, Counters
-from engine.runtime.signals import Signal
+from runtime.counters import Alarms, Counters
+from runtime.signals import Signal
 
 
 def test_every_listener_hears_in_the_order_of_connection() -> None:

@@ -11,9 +11,10 @@ from engine.errors import LogUnavailable, NotStored
 from engine.log import Appended
 from engine.rules.queue import Queue
 from engine.send.batch import STOOD_STILL_S, PendingSend, SendBatch
-from schemas.records import Message, QueueRecord, TagRecord
+from schemas.records import Message
+from tests.unit.records import queue_record
 
-RECORD = QueueRecord("orders", "0123456789ab", "alice", 1, 2, 1, 0, 30_000, 7, 8, 9, 10, [TagRecord(0, "default", 1, 0, [0])], 1)
+RECORD = queue_record()
 
 
 def batch() -> SendBatch:

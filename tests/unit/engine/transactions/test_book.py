@@ -26,7 +26,9 @@ def half(id: str) -> TransactionRecord:
 
 
 def decision(id: str, step: str, by: str = "x") -> TransactionRecord:
-    return TransactionRecord(id, step, 2, "q", "0" * 12, "g", "p", count=1, prepared_at_ms=1_000, decided_by=by, reason="answered")
+    return TransactionRecord(
+        id, step, 2, "q", "0" * 12, "g", "p", count=1, prepared_at_ms=1_000, decided_by=by, reason="answered"
+    )
 
 
 def a_book(asked: list[Transaction] | None = None, most_bytes: int = 1_000_000) -> Book:
@@ -45,7 +47,9 @@ def told(book: Book) -> dict[str, Any]:
 
 def test_the_first_decision_counts_and_the_others_are_remembered_before_it() -> None:
     book = a_book()
-    for offset, (name, step) in enumerate([("", half("a")), ("1", decision("a", "rollback", "x")), ("2", decision("a", "commit", "y"))]):
+    for offset, (name, step) in enumerate(
+        [("", half("a")), ("1", decision("a", "rollback", "x")), ("2", decision("a", "commit", "y"))]
+    ):
         book.apply(record(offset, "a", name, step))
     one = book.of["a"]
     assert (one.status, one.decided_by, one.decided_at_ms) == ("rolled_back", "x", 1_001)
@@ -56,7 +60,9 @@ def test_the_first_decision_counts_and_the_others_are_remembered_before_it() -> 
 def test_a_check_counts_once_by_its_number_and_only_while_it_is_open() -> None:
     asked: list[Transaction] = []
     book = a_book(asked)
-    checks = [TransactionRecord("a", "check", at_ms, check=number) for at_ms, number in ((10, 1), (11, 1), (12, 2), (13, 1))]
+    checks = [
+        TransactionRecord("a", "check", at_ms, check=number) for at_ms, number in ((10, 1), (11, 1), (12, 2), (13, 1))
+    ]
     steps = [("", half("a")), *[("check", check) for check in checks], ("d", decision("a", "commit"))]
     steps.append(("check", TransactionRecord("a", "check", 14, check=3)))
     for offset, (name, step) in enumerate(steps):
@@ -117,7 +123,10 @@ def a_life(draw: st.DrawFn, id: str) -> list[tuple[str, str, TransactionRecord |
         return life
     decisions = [(id, f"d{n}", decision(id, step, str(n))) for n, step in enumerate(decided)]
     attempts = [(id, "attempt", TransactionRecord(id, "attempt", 1))] * draw(st.integers(0, 2))
-    done = [(id, f"done{n}", TransactionRecord(id, "done", 1, partitions=[0], offsets=[n])) for n in range(draw(st.integers(1, 2)))]
+    done = [
+        (id, f"done{n}", TransactionRecord(id, "done", 1, partitions=[0], offsets=[n]))
+        for n in range(draw(st.integers(1, 2)))
+    ]
     rest: list[tuple[str, str, TransactionRecord | None]] = [*attempts, *done]
     rest += [(id, "check", None)] * (checks > 0) + [(id, "attempt", None)] * bool(attempts) + [(id, "", None)]
     # Late decisions may lie anywhere after the first.

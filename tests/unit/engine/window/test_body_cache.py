@@ -6,20 +6,25 @@ import asyncio
 
 import pytest
 
+from engine.rules.queue import Queue
 from engine.window.body_cache import OLD_S, OVERHEAD_BYTES, BodyCache, CachedBody
 from schemas.records import Message
 from state.keys import Unit
+from tests.unit.records import queue_record
 
 UNIT, OTHER = Unit("0123456789ab", 0), Unit("0123456789ab", 1)
 SIZE = 100 + OVERHEAD_BYTES
+QUEUE, FIFO = Queue(queue_record(), "lw"), Queue(queue_record("in-order", fifo=True), "lw")
 
 
-def keep(bodies: BodyCache, unit: Unit, *offsets: int, tags: int = 1) -> bool:
+def keep(bodies: BodyCache, unit: Unit, *offsets: int, tags: int = 1, queue: Queue = QUEUE) -> bool:
     """Keeps messages of 100 bytes; False = there was no room."""
     now = asyncio.get_running_loop().time()
-    if not bodies.have_room(100 * len(offsets), len(offsets), now):
+    if not bodies.have_room(queue, 100 * len(offsets), len(offsets), now):
         return False
-    bodies.keep(unit, [CachedBody(offset, Message(b"%d" % offset), 1_000, "md5", SIZE, tags, now) for offset in offsets])
+    bodies.keep(
+        unit, [CachedBody(offset, Message(b"%d" % offset), 1_000, "md5", SIZE, tags, now) for offset in offsets]
+    )
     return True
 
 
@@ -36,6 +41,12 @@ async def test_only_a_worker_that_is_alone_keeps() -> None:
     assert not keep(bodies, UNIT, 1)
     bodies.is_only_worker = True
     assert keep(bodies, UNIT, 1) and bodies.of[UNIT][1].message.body == b"1" and not bodies.of.get(OTHER, {})
+
+
+async def test_what_is_kept_elsewhere_is_not_kept_here() -> None:
+    bodies = BodyCache(10 * SIZE, lambda queue: not queue.record.fifo)
+    bodies.is_only_worker = True
+    assert not keep(bodies, UNIT, 1) and keep(bodies, UNIT, 1, queue=FIFO)
 
 
 async def test_what_every_tag_has_settled_is_kept_no_longer() -> None:

@@ -21,8 +21,10 @@ SOON = (
 )  # fmt: skip
 AWAY = (KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError.REQUEST_TIMED_OUT)
 NEVER = (
-    KafkaError._AUTHENTICATION, KafkaError._SSL, KafkaError.SASL_AUTHENTICATION_FAILED, KafkaError.TOPIC_AUTHORIZATION_FAILED,
-    KafkaError.CLUSTER_AUTHORIZATION_FAILED, KafkaError.UNSUPPORTED_VERSION, KafkaError._INVALID_ARG, KafkaError.POLICY_VIOLATION,
+    KafkaError._AUTHENTICATION, KafkaError._SSL, KafkaError.SASL_AUTHENTICATION_FAILED,
+    KafkaError.TOPIC_AUTHORIZATION_FAILED,
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED, KafkaError.UNSUPPORTED_VERSION, KafkaError._INVALID_ARG,
+    KafkaError.POLICY_VIOLATION,
 )  # fmt: skip
 
 
@@ -103,7 +105,8 @@ async def test_there_is_an_end_to_what_is_never_ready() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["SASL authentication error: Authentication failed", "error:0A000086:SSL routines::certificate verify failed"]
+    "text",
+    ["SASL authentication error: Authentication failed", "error:0A000086:SSL routines::certificate verify failed"],
 )
 async def test_a_time_out_behind_which_is_a_refusal_ends_at_once(text: str) -> None:
     refusals = Refusals()

@@ -49,9 +49,15 @@ def test_the_library_takes_all_that_it_is_told() -> None:
 def test_keys_are_opened(tmp_path: Path) -> None:
     authority = Certificates(tmp_path)
     locked = str(authority.locked("locked", "p"))
-    found = plane_options(PLACE, "plane", 1, {"ssl.certificate.location": locked, "ssl.key.location": locked, "ssl.key.password": "p"})
+    found = plane_options(
+        PLACE, "plane", 1, {"ssl.certificate.location": locked, "ssl.key.location": locked, "ssl.key.password": "p"}
+    )
     load_pem_private_key(found["ssl.key.pem"].encode(), None)
-    assert found["ssl.certificate.location"] == locked and "ssl.key.location" not in found and "ssl.key.password" not in found
+    assert (
+        found["ssl.certificate.location"] == locked
+        and "ssl.key.location" not in found
+        and "ssl.key.password" not in found
+    )
     packed = {"ssl.keystore.location": str(authority.packed("packed", "p")), "ssl.keystore.password": "p"}
     found = plane_options(PLACE, "plane", 1, packed)
     load_pem_private_key(found["ssl.key.pem"].encode(), None)

@@ -13,11 +13,13 @@ from engine.rules.queue import Queue
 from engine.window.batches import unfinished as module
 from engine.window.batches.atomic_batches import Assembled, assemble
 from engine.window.batches.unfinished import Unfinished
-from schemas.records import BatchMark, Message, QueueRecord, TagRecord
+from schemas.records import BatchMark, Message
 from schemas.wire import encode
+from tests.unit.records import queue_record
 
 QUEUE = Queue(
-    QueueRecord("orders", "0123456789ab", "alice", 1, 2, 1, 0, 30_000, 7, 8, 9, 10, [TagRecord(0, "default", 1, 0, [0])], 1), "lw"
+    queue_record(),
+    "lw",
 )
 THEN_MS = 1_000_000
 
@@ -96,7 +98,9 @@ async def shown_from(log: ALog, start: int) -> set[int]:
 
 @given(logs(), st.integers(1, 7), st.data())
 @settings(max_examples=300, deadline=None)
-def test_a_reader_decides_alike_wherever_it_begins(given_log: tuple[list[Mark], set[int]], chunk: int, data: st.DataObject) -> None:
+def test_a_reader_decides_alike_wherever_it_begins(
+    given_log: tuple[list[Mark], set[int]], chunk: int, data: st.DataObject
+) -> None:
     marks, expected = given_log
     start = data.draw(st.integers(0, len(marks) - 1))
     shown = asyncio.run(shown_from(ALog(marks, chunk), start))

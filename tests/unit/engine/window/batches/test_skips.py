@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from engine.runtime.counters import Counters
 from engine.window.batches import skips as module
 from engine.window.batches.skips import Skip, Skips
+from runtime.counters import Counters
 from schemas.vocabulary import Reason
 from tests.unit.engine.window.batches.test_atomic_batches import QUEUE
 
@@ -24,7 +24,11 @@ def test_each_record_counts_once_and_each_batch_is_one_line(caplog: pytest.LogCa
     told = [record.getMessage() for record in caplog.records]
     assert told == ["action=skip queue=orders partition=0 offset=3 reason=torn_batch batch=b records=2 of=3"]
     skips.settled(QUEUE, 1, torn(3))
-    skips.settled(QUEUE, 0, [Skip(9, Reason.UNDECODABLE, 9, "error=x"), Skip(10, Reason.LATE_COMMIT, "t", "transaction=t late_ms=40000")])
+    skips.settled(
+        QUEUE,
+        0,
+        [Skip(9, Reason.UNDECODABLE, 9, "error=x"), Skip(10, Reason.LATE_COMMIT, "t", "transaction=t late_ms=40000")],
+    )
     assert skips.recent(QUEUE) == 5 and len(caplog.records) == 4
     assert (counters.get("undecodable_records_total"), counters.get("late_commits_total")) == (1, 1)
 

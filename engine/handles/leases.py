@@ -1,0 +1,130 @@
+"""extend, release: who holds a message gives its lease another end, one or up to 100 at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from engine.errors import InvalidValue
+from engine.handles.by_unit import TIMED, ByUnit
+from engine.handles.handles import Handles, answers, rows_of
+from engine.handles.refusals import Refusals
+from engine.meters.meters import NO_TAG, Meters
+from engine.rules.limits import check_asked, check_delay
+from engine.rules.queue import Queue
+from engine.shapes import EntryResult, ExtendEntry, Late
+from engine.window.delays import Delays
+from runtime.deadline import began_ns
+from runtime.signals import Signal
+from schemas.identity import Handle
+from schemas.vocabulary import EntryStatus, Operation
+from state.keys import Unit
+from state.leases import LeaseScripts
+
+
+class Leases:
+    """Any number of tasks and workers may use the same handle."""
+
+    def __init__(
+        self,
+        scripts: LeaseScripts,
+        handles: Handles,
+        by_unit: ByUnit,
+        delays: Delays,
+        refusals: Refusals,
+        receivable: Signal[[str, int, int]],
+        meters: Meters,
+    ) -> None:
+        self._leases = scripts
+        self._handles = handles
+        self._by_unit = by_unit
+        self._delays = delays
+        self._refusals = refusals
+        self._receivable = receivable
+        self._meters = meters
+
+    async def extend(
+        self, queue: Queue, entries: Sequence[ExtendEntry], until: float, *, late: Late = Late.ALWAYS, all_or_none: bool = False
+    ) -> list[EntryResult]:
+        """Counts each lease anew from now; 0 = receivable at once; of two entries with one handle
+        the last counts. Raises InvalidValue, which changes nothing, and Unavailable at `until`.
+        """
+        began = began_ns()
+        texts = [entry.handle for entry in entries]
+        queue, good, handles, refused = await self._handles.parse(queue, texts, until, all_or_none=all_or_none)
+        for entry in entries:
+            check_asked("lease_ms", entry.lease_ms)
+        counts = late is Late.ALWAYS or (late is Late.BY_QUEUE and not queue.record.fifo)
+        wanted = dict(zip(texts, entries, strict=True))
+        now_ms = await self._by_unit.now_ms(queue, until) if any(entry.in_all_s is not None for entry in entries) else 0
+        too_long = {text: error for text, handle in zip(good, handles, strict=True) if (error := _too_long(wanted[text], handle, now_ms))}
+        if too_long:
+            if all_or_none:
+                raise next(iter(too_long.values()))
+            refused = {**refused, **too_long}
+            handles = [handle for text, handle in zip(good, handles, strict=True) if text not in too_long]
+            good = [text for text in good if text not in too_long]
+        leases, exact = self._leases, any(handle.until_ms for handle in handles)
+
+        async def call(unit: Unit, g: int, tag: int, indexes: Sequence[int]) -> list[tuple[str, int]]:
+            rows = [_extended(handles[i], wanted[good[i]].lease_ms, exact=exact) for i in indexes]
+            return [(e.status, e.time_ms) for e in await leases.extend(unit, g, tag, rows, late=counts)]
+
+        results = await self._by_unit.each(queue, handles, call, TIMED, until)
+        self._note_change(queue, handles, results, began)
+        over = EntryStatus.SUPERSEDED if late is Late.BY_QUEUE and counts else EntryStatus.STALE
+        done = self._refusals.judge_timed(queue, good, handles, results, over)
+        if any(entry.one_use for entry in entries):
+            done = [
+                self._handles.renewed(one, handle) if wanted[one.handle].one_use else one for one, handle in zip(done, handles, strict=True)
+            ]
+        return answers(texts, done, refused)
+
+    async def release(
+        self, queue: Queue, texts: Sequence[str], delay_ms: int, until: float, *, all_or_none: bool = False
+    ) -> list[EntryResult]:
+        """Gives messages back, receivable after `delay_ms`; their counts stay. Raises DelayTooLong
+        and TooManyDelayed, which change nothing, and Unavailable at `until`.
+        """
+        began = began_ns()
+        queue, good, handles, refused = await self._handles.parse(queue, texts, until, all_or_none=all_or_none)
+        check_delay(queue.record, delay_ms)
+        if delay_ms and handles:
+            await self._delays.check_release(queue, len(handles))
+        leases = self._leases
+
+        async def call(unit: Unit, g: int, tag: int, indexes: Sequence[int]) -> list[tuple[str, int]]:
+            pairs = rows_of([handles[i] for i in indexes])
+            return [(e.status, e.time_ms) for e in await leases.release(unit, g, tag, pairs, delay_ms=delay_ms)]
+
+        results = await self._by_unit.each(queue, handles, call, TIMED, until)
+        for partition in {handle.partition for handle in handles}:
+            self._receivable(queue.incarnation, partition, 0)
+        self._note_change(queue, handles, results, began)
+        return answers(texts, self._refusals.judge_timed(queue, good, handles, results), refused)
+
+    def _note_change(self, queue: Queue, handles: Sequence[Handle], results: Sequence[tuple[str, int]], began: int) -> None:
+        done = sum(word == EntryStatus.OK for word, _ in results)
+        self._meters.note(queue.incarnation, handles[0].tag if handles else NO_TAG, Operation.CHANGE, done, began)
+
+
+def _extended(handle: Handle, lease_ms: int, *, exact: bool) -> tuple[int, ...]:
+    """What `extend` gets of a handle."""
+    row = (handle.offset, handle.nonce, lease_ms)
+    return (*row, handle.until_ms) if exact else row
+
+
+def _too_long(entry: ExtendEntry, handle: Handle, now_ms: int) -> InvalidValue | None:
+    """Why the lease may not end so late, by the time of the service; a handle without a time is not
+    bound.
+    """
+    if entry.in_all_s is None or not handle.leased_at_ms:
+        return None
+    so_far_s = max(0, now_ms - handle.leased_at_ms) // 1000
+    if so_far_s + entry.lease_ms / 1000 <= entry.in_all_s:
+        return None
+    return InvalidValue(
+        f"the lease may end {entry.in_all_s} s after the delivery began, {so_far_s} s ago",
+        field="lease_ms",
+        limit=entry.in_all_s,
+        given=entry.lease_ms,
+    )

@@ -1,0 +1,155 @@
+"""One step of a redrive task: some dead letters of one partition go where the task sends them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+import msgspec
+
+from engine.move.copies import Held
+from engine.move.destinations import Destinations
+from engine.move.mover import Mover, Outcome
+from engine.move.selection import beyond_key, next_chosen
+from engine.rules.placement import with_priority
+from engine.rules.queue import Queue
+from engine.window.batches.message_log import MessageLog
+from engine.window.window import MOVER_LEASE_MS, Window
+from runtime.failpoints import reached
+from schemas.filters import matches
+from schemas.records import Message, TaskRecord
+from schemas.vocabulary import TaskStatus
+from schemas.wire import UndecodableRecord, decode_message
+from state.leases import LeaseScripts
+
+logger = logging.getLogger(__name__)
+
+# A window takes a message in seconds: one that it has not taken for so long lies behind too many.
+# And a broker knows the end of a log in seconds.
+WAIT_S = 60.0
+
+
+class Worked(msgspec.Struct):
+    """What came of dead letters of one partition: offsets. `settled` were settled before and are
+    neither moved nor failed; leased ones have failed.
+
+    `waits`: the first that must wait, None = none; it is held by a lost claim or mover, or
+    (`stored`) only a load can tell whether it repeats another.
+    """
+
+    moved: set[int]
+    failed: set[int]
+    settled: set[int]
+    waits: int | None = None
+    stored: bool = False
+
+
+class RedriveStep:
+    """Any number of tasks may be stepped at once, each by one at a time."""
+
+    def __init__(self, messages: MessageLog, leases: LeaseScripts, window: Window, destinations: Destinations, mover: Mover) -> None:
+        self._messages = messages
+        self._leases = leases
+        self._window = window
+        self._destinations = destinations
+        self._mover = mover
+        # By task: for which partition and offset it waits, and since when.
+        self._waits: dict[str, tuple[int, int, float]] = {}
+
+    def forget(self, id: str) -> None:
+        """A task does not wait any more."""
+        self._waits.pop(id, None)
+
+    async def step(self, task: TaskRecord, queue: Queue, partition: int, budget: int, moved: set[int], doubtful: set[int]) -> TaskRecord:
+        """Moves up to `budget` dead letters of one partition; counts what lies before its new
+        position, of its own work before too (`moved`).
+        """
+        end = task.end_offsets[partition]
+        chunk = await self._messages.fetch(queue.topic, partition, task.next_offsets[partition], budget, 4_000_000)
+        dead_letters: dict[int, tuple[Message, int]] = {}
+        for record in chunk.records:
+            try:
+                message = with_priority(queue.record, partition, decode_message(record.value, record.headers))
+            except UndecodableRecord:
+                continue
+            may_go = record.offset < end and next_chosen(task.chosen, partition, record.offset, end) == record.offset
+            if may_go and matches(task.filter, message.attributes):
+                dead_letters[record.offset] = (message, record.timestamp_ms)
+        worked = await self._move(task, queue, partition, dead_letters)
+        moved |= worked.moved
+        nexts = list(task.next_offsets)
+        is_short = chunk.at_end and not chunk.records and chunk.next_offset < end
+        if worked.waits is not None:
+            nexts[partition] = worked.waits
+        elif not is_short:
+            nexts[partition] = next_chosen(task.chosen, partition, chunk.next_offset, end)
+        elif self._waited_s(task, partition, chunk.next_offset) > WAIT_S:
+            # A broker that is not up to date knows better by now.
+            logger.error("action=redrive task=%s topic=%s partition=%d outcome=log is short", task.id, queue.topic, partition)
+            nexts[partition] = end
+        passed = {offset for offset in moved if offset < nexts[partition]}
+        moved -= passed
+        doubtful |= {offset for offset in worked.settled - passed if offset < nexts[partition]}
+        bad = sum(offset < nexts[partition] for offset in worked.failed)
+        task = msgspec.structs.replace(
+            task, next_offsets=nexts, moved=task.moved + len(passed), failed=task.failed + bad, total=task.total + len(passed) + bad
+        )
+        if worked.waits is not None or is_short:
+            await asyncio.sleep(0.2)
+        if worked.stored and worked.waits is not None and self._waited_s(task, partition, worked.waits) > WAIT_S:
+            place = f"{queue.incarnation}/{partition}/{worked.waits}"
+            return failed(
+                task,
+                f"the message {place} lies behind more messages of queue {queue.name!r} than its window takes: move or receive those first",
+            )
+        return task
+
+    def _waited_s(self, task: TaskRecord, partition: int, offset: int) -> float:
+        """For how long it has waited there, 0 = it has just begun to."""
+        now = asyncio.get_running_loop().time()
+        found = self._waits.get(task.id)
+        if found is None or found[:2] != (partition, offset):
+            self._waits[task.id] = found = (partition, offset, now)
+        return now - found[2]
+
+    async def _move(self, task: TaskRecord, queue: Queue, partition: int, dead_letters: dict[int, tuple[Message, int]]) -> Worked:
+        """Moves those that nobody holds to where they go."""
+        leases, tag, unit = self._leases, queue.tag(None), queue.units[partition]
+        self._window.used(queue, partition)
+        targets = {offset: self._destinations.of(task, message) for offset, (message, _) in dead_letters.items()}
+        ready = [offset for offset, target in targets.items() if target is not None]
+        worked = Worked(set(), set(targets) - set(ready), set())
+        if not ready:
+            return worked
+        states = await self._window.call(queue, lambda g: leases.states(unit, g, tag.id, ready))
+        wanted = [(offset, b"", beyond_key(queue, dead_letters[offset][0])) for offset in ready]
+        until_ms = leases.units.now_ms() + MOVER_LEASE_MS
+        claimed = await self._window.call(
+            queue, lambda g: leases.claim(unit, g, tag.id, wanted, claim_ms=2 * MOVER_LEASE_MS, early_ms=MOVER_LEASE_MS)
+        )
+        reached("redrive.claimed")
+        ours, waits = list[tuple[Held, Queue]](), dict[int, str]()
+        for offset, state, (word, again_ms) in zip(ready, states, claimed.words, strict=True):
+            target = targets[offset]
+            if word == "ok" and target is not None:
+                message, sent_at_ms = dead_letters[offset]
+                first_ms = state.first_received_at_ms or 0
+                held = Held(offset, claimed.nonce, message, sent_at_ms, state.count, first_ms, "", again_ms, until_ms)
+                ours.append((held, target))
+            elif word in ("held", "stored"):
+                waits[offset] = word
+            elif word == "busy":
+                worked.failed.add(offset)
+            elif word == "settled":
+                worked.settled.add(offset)
+        outcomes = await self._mover.move(queue, tag, partition, ours, task.id)
+        worked.moved = {offset for offset, outcome in outcomes.items() if outcome is Outcome.MOVED}
+        worked.failed |= {offset for offset, outcome in outcomes.items() if outcome is Outcome.FAILED}
+        waits |= {offset: "later" for offset, outcome in outcomes.items() if outcome is Outcome.LATER}
+        worked.waits = min(waits, default=None)
+        worked.stored = worked.waits is not None and waits[worked.waits] == "stored"
+        return worked
+
+
+def failed(task: TaskRecord, failure: str) -> TaskRecord:
+    return msgspec.structs.replace(task, status=TaskStatus.FAILED, failure=failure)

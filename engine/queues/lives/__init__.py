@@ -1,0 +1,3 @@
+"""How queues begin and end: creations, copies, deletions, purges, and new lives of those whose
+topic was lost.
+"""

@@ -1,0 +1,207 @@
+"""The verbs of messages: send, receive, what the holder of a handle may do, and looks.
+
+Each method passes the gate before anything else. Longer than 250 lines: a method per verb.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from functools import partial
+
+from engine.errors import LogUnavailable, NotStored
+from engine.gate import Gate
+from engine.handles.parts import HandleParts
+from engine.meters.meters import NO_TAG
+from engine.queues.callers.quotas import FREE
+from engine.receive.browse import Browse
+from engine.receive.receiver import Receiver
+from engine.rules.rights import NOBODY
+from engine.send.schedule import Schedule
+from engine.send.sender import Sender
+from engine.services.bounded import bounded
+from engine.shapes import Delivery, EntryResult, ExtendEntry, Late, Page, Peeked, Principal, SendEntry, Sent
+from runtime.cancel import before
+from runtime.deadline import MESSAGES_S, WAITED_S, began_ns, state_until
+from schemas.filters import Filter
+from schemas.vocabulary import Operation, Verb
+
+
+class MessageService:
+    """Sends messages, leases them, and settles them."""
+
+    def __init__(self, gate: Gate, sender: Sender, receiver: Receiver, handles: HandleParts, browse: Browse, schedule: Schedule) -> None:
+        self._gate = gate
+        self._sender = sender
+        self._receiver = receiver
+        self._handles = handles.handles
+        self._settlements = handles.settlements
+        self._leases = handles.leases
+        self._kills = handles.kills
+        self._attempts = handles.attempts
+        self._browse = browse
+        self._schedule = schedule
+
+    async def send(self, by: Principal, queue: str, entries: list[SendEntry]) -> list[Sent]:
+        """Sends 1-100 messages, all or none; Kafka has them when this returns. Raises
+        MessageTooLarge, NotStored (repeat it), LogUnavailable (the outcome is unknown).
+        """
+        until = self._gate.send_until()
+        found = self._gate.known(by, Verb.SEND, queue)
+        if found is None:
+            found = await before(until, self._gate.queue(by, Verb.SEND, queue), lambda: NotStored.of(queue))
+        charge: AbstractContextManager[None] = FREE
+        if self._gate.is_bound(found):
+            charge = await before(until, self._gate.charge_send(found, entries), lambda: NotStored.of(queue))
+        began = began_ns()
+        with charge:
+            sent = await self._sender.send(found, by.id, entries, until)
+        operation = Operation.SINGLE_SEND if len(entries) == 1 else Operation.BATCH_SEND
+        self._gate.note(found.incarnation, NO_TAG, operation, len(entries), began)
+        return sent
+
+    async def receive(
+        self,
+        by: Principal,
+        queue: str,
+        tag: str | None,
+        max: int | None,
+        wait_ms: int | None,
+        lease_ms: int | None,
+        attempt: str | None = None,
+        filter: Filter | None = None,
+    ) -> list[Delivery]:
+        """Leases up to `max` messages; waits up to `wait_ms` for the first. None = the queue's
+        settings. Raises Overloaded, TooManyInFlight, NotAllowedOnQueue.
+
+        `filter`: only messages that fit; the others stay for other receives of the tag. Not on a
+        FIFO queue.
+
+        `attempt` names a receive of a FIFO queue: repeated, it is answered as before
+        (engine/handles/attempts.py); others ignore it.
+        """
+        found = self._gate.known(by, Verb.RECEIVE, queue, tag)
+        if found is None or (tag and tag not in found.by_name):
+            found = await self._gate.queue(by, Verb.RECEIVE, queue, tag)
+        at = found.tag(tag)
+        if self._gate.is_bound(found):
+            await self._gate.charge_receive(found, at)
+        began = began_ns()
+        waits = found.record.receive_wait_ms if wait_ms is None else wait_ms
+        if waits and (waited_s := WAITED_S.get()):
+            left_ms = waits - round(waited_s * 1000)
+            wait_ms = waits = left_ms if left_ms > 0 else 1
+        operation = Operation.LONG_RECEIVE if waits else Operation.SHORT_RECEIVE
+        if attempt is not None and found.record.fifo:
+            late = partial(LogUnavailable, "Kafka does not give what the attempt was answered")
+            again = await before(self._gate.send_until(), self._attempts.again(found, at, by.id, attempt, lease_ms), late)
+            if again:
+                self._gate.note(found.incarnation, at.id, operation, len(again), began)
+                return again
+        asker = self._gate.asker(by, found, at.name) if waits else NOBODY
+        deliveries = await self._receiver.receive(found, at, max, wait_ms, lease_ms, filter, asker)
+        if attempt is not None and deliveries and found.record.fifo:
+            self._attempts.keep(found, at, by.id, attempt, deliveries)
+        self._gate.note(found.incarnation, at.id, operation, len(deliveries), began)
+        return deliveries
+
+    def undelivered(self, deliveries: Sequence[Delivery]) -> None:
+        """No answer carried what one receive has leased: it is given back as if it never was.
+        Returns at once.
+        """
+        if deliveries[0].message.group is not None and not deliveries[0].repeated:
+            self._attempts.forget(deliveries)
+        self._receiver.undelivered(deliveries)
+
+    def one_use(self, delivery: Delivery) -> str:
+        """A handle for one use: stale once anything has changed the lease, as an extend does."""
+        return self._handles.one_use(delivery)
+
+    # Verbs on handles answer each by itself. `all_or_none`: instead they raise what is wrong with
+    # the first handle that is INVALID, and change nothing.
+
+    async def ack(
+        self, by: Principal, queue: str, handles: list[str], *, late: Late = Late.ALWAYS, all_or_none: bool = False
+    ) -> list[EntryResult]:
+        """Settles messages."""
+        until = state_until()
+        found = self._gate.known(by, Verb.ACK, queue) or await self._gate.queue(by, Verb.ACK, queue, until=until)
+        return await self._settlements.ack(found, handles, until, late=late, all_or_none=all_or_none)
+
+    async def extend(
+        self, by: Principal, queue: str, entries: list[ExtendEntry], *, late: Late = Late.ALWAYS, all_or_none: bool = False
+    ) -> list[EntryResult]:
+        """Gives leases a new length from now."""
+        until = state_until()
+        found = await self._gate.queue(by, Verb.EXTEND, queue, until=until)
+        return await self._leases.extend(found, entries, until, late=late, all_or_none=all_or_none)
+
+    async def release(
+        self, by: Principal, queue: str, handles: list[str], delay_ms: int = 0, *, all_or_none: bool = False
+    ) -> list[EntryResult]:
+        """Gives messages back, receivable after `delay_ms`."""
+        until = state_until()
+        found = await self._gate.queue(by, Verb.RELEASE, queue, until=until)
+        return await self._leases.release(found, handles, delay_ms, until, all_or_none=all_or_none)
+
+    @bounded(MESSAGES_S)
+    async def kill(self, by: Principal, queue: str, handles: list[str], *, all_or_none: bool = False) -> list[EntryResult]:
+        """Sends messages to the dead-letter queue now; ok = it has them. Raises NotAllowedOnQueue
+        without a policy.
+        """
+        return await self._kills.kill(await self._gate.queue(by, Verb.KILL, queue), handles, all_or_none=all_or_none)
+
+    @bounded(MESSAGES_S)
+    async def peek(self, by: Principal, queue: str, id_or_handle: str, tag: str | None, *, held: bool = False) -> Peeked:
+        """A message by its id; `held`: unless it is settled under every tag."""
+        found = await self._gate.queue(by, Verb.PEEK, queue, tag)
+        # Who may see messages of this tag alone is shown no other by its id.
+        of_tag = not self._gate.may(by, Verb.PEEK, found)
+        return await self._browse.peek(found, id_or_handle, found.tag(tag), of_tag=of_tag, held=held)
+
+    @bounded(MESSAGES_S)
+    async def peek_next(self, by: Principal, queue: str, tag: str | None, max: int) -> list[Peeked]:
+        """The messages that a receive would lease now, up to `max`, in its order; none is."""
+        found = await self._gate.queue(by, Verb.PEEK, queue, tag)
+        return await self._browse.peek_next(found, found.tag(tag), max)
+
+    @bounded(MESSAGES_S)
+    async def query(
+        self,
+        by: Principal,
+        queue: str,
+        tag: str | None,
+        from_ms: int | None,
+        to_ms: int | None,
+        state: str | None,
+        filter: Filter | None,
+        limit: int,
+        next: str | None,
+        partition: int | None = None,
+        *,
+        held: bool = False,
+    ) -> Page:
+        """A page of messages sent in [from_ms, to_ms) with this state and these attributes; of all
+        partitions, or of one. `held`: without what is settled under every tag.
+        """
+        found = await self._gate.queue(by, Verb.QUERY, queue, tag)
+        return await self._browse.query(found, found.tag(tag), from_ms, to_ms, state, filter, limit, next, partition, held=held)
+
+    @bounded(MESSAGES_S)
+    async def delete_message(self, by: Principal, queue: str, id: str, *, unreceived: bool = False) -> None:
+        """`unreceived`: only what was received under no tag; else what nobody has leased now."""
+        await self._browse.delete(await self._gate.queue(by, Verb.DELETE_MESSAGE, queue), id, unreceived=unreceived)
+
+    @bounded(MESSAGES_S)
+    async def cancel(self, by: Principal, queue: str, id: str) -> None:
+        """Settles a message that is not due yet, under all tags: nobody is given it. Raises
+        MessageNotFound, MessageDue.
+        """
+        await self._schedule.cancel(await self._gate.queue(by, Verb.CANCEL, queue), id)
+
+    @bounded(MESSAGES_S)
+    async def reschedule(self, by: Principal, queue: str, id: str, deliver_at_ms: int) -> None:
+        """Gives a message that is not due yet another due time; a past one is now. Raises
+        MessageNotFound, MessageDue, InvalidValue, TooManyDelayed.
+        """
+        await self._schedule.reschedule(await self._gate.queue(by, Verb.RESCHEDULE, queue), id, deliver_at_ms)

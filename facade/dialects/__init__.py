@@ -1,0 +1,1 @@
+"""The wire protocols of clients, a folder each. A dialect knows no other."""

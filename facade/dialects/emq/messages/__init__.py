@@ -1,0 +1,1 @@
+"""Messages of EMQ: send, receive, settle, peek. Called by `facade.dialects.emq.actions`."""

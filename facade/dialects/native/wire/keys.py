@@ -1,0 +1,69 @@
+"""Bodies of requests and replies on access keys."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import UNSET, Meta, UnsetType
+
+from facade.dialects.native.wire.replies import Made, Reply, about
+from facade.dialects.native.wire.shapes import Body
+from facade.dialects.native.wire.units import Moment, Name, Seconds, Whole, one_of, within
+from schemas.vocabulary import Role
+
+KeyRole = Annotated[str, one_of(Role, "What it may on every queue. Default of a new key: member.")]
+Expires = Annotated[Whole, within("expires_at_ms", "From when on it counts no more (epoch ms); 0 = never.")]
+
+
+class CreateKeyBody(Body, frozen=True, kw_only=True):
+    """An access key for a principal; its secret is shown once."""
+
+    key_id: Annotated[Name, Meta(description="The id of the new key.")]
+    principal: Annotated[Name, Meta(description="Who has it: the owner of what is made with it.")]
+    admin: Annotated[bool, Meta(description="The same as the role admin.")] = False
+    role: KeyRole | UnsetType = UNSET
+    expires_at_ms: Expires = 0
+
+
+class SetKeyBody(Body, frozen=True, kw_only=True):
+    """What changes of an access key; the rest stays."""
+
+    role: KeyRole | UnsetType = UNSET
+    expires_at_ms: Expires | UnsetType = UNSET
+    disabled: Annotated[bool, Meta(description="Whether it does not count until it is enabled again.")] | UnsetType = UNSET
+
+
+class RotateKeyBody(Body, frozen=True, kw_only=True):
+    """How long the secret before the new one counts too."""
+
+    grace_seconds: Annotated[Seconds, within("grace_ms", "Seconds for which the old secret counts too.")] = 86_400
+
+
+KeyId = Annotated[str, about("The key's id.")]
+
+
+class NewKeyReply(Reply, frozen=True, kw_only=True):
+    """An access key; the secret is not shown again."""
+
+    key_id: KeyId
+    secret: Annotated[str, about("The key's secret, this once.")]
+
+
+class KeyReply(Reply, frozen=True, kw_only=True):
+    """An access key without its secret."""
+
+    key_id: KeyId
+    principal: Annotated[str, about("Who has it.")]
+    admin: Annotated[bool, about("Whether it may do everything.")]
+    role: Annotated[str, one_of(Role, "What it may on every queue.")]
+    created_at_ms: Made
+    expires_at_ms: Annotated[Moment, about("From when on it counts no more (epoch ms); 0 = never.")]
+    disabled: Annotated[bool, about("Whether it does not count for now.")]
+    previous_until_ms: Annotated[Moment, about("Until when the secret before the last rotation counts too (epoch ms); 0 = it does not.")]
+    last_used_at_ms: Annotated[Moment, about("When it was used last (epoch ms), within two minutes; 0 = not known.")]
+
+
+class KeysReply(Reply, frozen=True, kw_only=True):
+    """All access keys."""
+
+    keys: Annotated[list[KeyReply], about("The keys.")]

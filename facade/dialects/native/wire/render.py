@@ -1,0 +1,239 @@
+"""The engine's shapes -> the native dialect's replies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import cast
+
+from msgspec import UNSET, Struct, UnsetType, structs
+
+from engine.shapes import (
+    Check,
+    Delivery,
+    EntryResult,
+    KeyInfo,
+    ParkedPage,
+    Peeked,
+    QueueInfo,
+    Sent,
+    TagInfo,
+    TaskInfo,
+    TransactionInfo,
+    UserInfo,
+    UserUse,
+    Webhook,
+)
+from facade.dialects.native.wire.keys import KeyReply
+from facade.dialects.native.wire.replies import (
+    AttributeReply,
+    ConditionReply,
+    DeliveryReply,
+    FilterReply,
+    OriginReply,
+    ParkedGroupReply,
+    ParkedReply,
+    PeekedReply,
+    RedrivePolicyReply,
+    ResultReply,
+    ResultsReply,
+    ResultStatus,
+    SentReply,
+    TagReply,
+    TaskReply,
+    UseReply,
+    UserReply,
+)
+from facade.dialects.native.wire.settings import QueueReply, settings_reply
+from facade.dialects.native.wire.transaction_replies import CheckReply, ChecksReply, HalfMessageReply, TransactionReply, WebhookReply
+from schemas.filters import Filter
+from schemas.records import Attribute, Origin
+from schemas.records.settings import RedrivePolicy
+from schemas.vocabulary import DEFAULT_PRIORITY, NATIVE_SENDER, SOURCE_QUEUE_ATTRIBUTE, Role
+
+
+def policy_reply(policy: RedrivePolicy, fault: str) -> RedrivePolicyReply:
+    """A redrive policy, and why it moves nothing."""
+    return RedrivePolicyReply(dead_letter_queue=policy.dead_letter_queue, max_receive_count=policy.max_receive_count, stopped=fault)
+
+
+def queue_reply(queue: QueueInfo) -> Struct:
+    """A queue with its tags."""
+    policy = None if queue.redrive_policy is None else policy_reply(queue.redrive_policy, queue.redrive_fault)
+    reply: Struct = QueueReply(
+        name=queue.name,
+        owner=queue.owner,
+        created_at_ms=queue.created_at_ms,
+        modified_at_ms=queue.modified_at_ms,
+        source_queues=queue.source_queues,
+        tags=[tag_reply(tag) for tag in queue.tags],
+        **{**settings_reply(queue), "redrive_policy": policy},
+    )
+    return reply
+
+
+def user_reply(user: UserInfo, use: UserUse) -> UserReply:
+    """A user with what they have."""
+    return UserReply(**structs.asdict(user), used=UseReply(**structs.asdict(use)))
+
+
+def key_reply(key: KeyInfo) -> KeyReply:
+    """An access key."""
+    return KeyReply(admin=key.role is Role.ADMIN, **structs.asdict(key))
+
+
+def tag_reply(tag: TagInfo) -> TagReply:
+    """A tag; only the filter and the redrive policy are written another way."""
+    policy = None if tag.redrive_policy is None else policy_reply(tag.redrive_policy, tag.redrive_fault)
+    values = {**structs.asdict(tag), "filter": filter_reply(tag.filter), "redrive_policy": policy}
+    del values["redrive_fault"]
+    return TagReply(**values)
+
+
+def parked_reply(page: ParkedPage) -> ParkedReply:
+    """A page of parked groups."""
+    return ParkedReply(groups=[ParkedGroupReply(**structs.asdict(group)) for group in page.groups], next=page.next)
+
+
+def task_reply(task: TaskInfo) -> TaskReply:
+    """A redrive task; only the filter is written another way."""
+    fields = {**structs.asdict(task), "filter": filter_reply(task.filter)}
+    return TaskReply(**{name: fields[name] for name in TaskReply.__struct_fields__})
+
+
+def filter_reply(filter: Filter | None) -> FilterReply | None:
+    """A filter; None stays None."""
+    if filter is None:
+        return None
+    conditions = []
+    for condition in filter.conditions:
+        if condition.type.lower() == "empty":
+            conditions.append(ConditionReply(name=condition.name, type=condition.type))
+        else:
+            text, data = _text_or_bytes(condition.value, _is_text(condition.type))
+            conditions.append(ConditionReply(name=condition.name, type=condition.type, value=text, value_base64=data))
+    return FilterReply(operator=filter.operator, conditions=conditions)
+
+
+def _is_text(type: str) -> bool:
+    return type[:6].lower() != "binary"
+
+
+def _text_or_bytes(value: bytes, text: bool) -> tuple[str | UnsetType, bytes | UnsetType]:
+    """`value` as text if it's said to be text and is; native producers say so of anything."""
+    if text:
+        try:
+            return value.decode(), UNSET
+        except UnicodeDecodeError:
+            pass
+    return UNSET, value
+
+
+def _attributes(attributes: Mapping[str, Attribute]) -> dict[str, AttributeReply]:
+    replies = {}
+    for name, attribute in attributes.items():
+        text, data = _text_or_bytes(attribute.value, _is_text(attribute.type))
+        # Dead letters of before have this one word in capitals.
+        word = attribute.type.lower() if name == SOURCE_QUEUE_ATTRIBUTE else attribute.type
+        replies[name] = AttributeReply(type=word, value=text, value_base64=data)
+    return replies
+
+
+def _origin(origin: Origin | None) -> OriginReply | UnsetType:
+    return UNSET if origin is None else OriginReply(**structs.asdict(origin))
+
+
+def transaction_reply(transaction: TransactionInfo) -> TransactionReply:
+    """A transaction."""
+    return TransactionReply(**structs.asdict(transaction))
+
+
+def checks_reply(checks: list[Check]) -> ChecksReply:
+    """Questions to a producer."""
+    return ChecksReply(checks=[_check(check) for check in checks])
+
+
+def _check(check: Check) -> CheckReply:
+    messages = []
+    for message in check.messages:
+        text, data = _text_or_bytes(message.body, message.body_is_text)
+        messages.append(HalfMessageReply(body=text, body_base64=data, attributes=_attributes(message.attributes)))
+    return CheckReply(id=check.id, number=check.number, transaction=transaction_reply(check.transaction), messages=messages)
+
+
+def webhook_reply(webhook: Webhook, secret: str | UnsetType = UNSET) -> WebhookReply:
+    """Where a producer group is asked."""
+    return WebhookReply(**structs.asdict(webhook), secret=secret)
+
+
+def _given(value: str | None) -> str | UnsetType:
+    return UNSET if value is None else value
+
+
+def sent_reply(sent: Sent) -> SentReply:
+    """A message that Kafka has."""
+    return SentReply(id=sent.id, body_md5=sent.body_md5, sent_at_ms=sent.sent_at_ms, sequence_number=sent.sequence_number or UNSET)
+
+
+def delivery_reply(delivery: Delivery) -> DeliveryReply:
+    """A leased message."""
+    message = delivery.message
+    text, data = _text_or_bytes(message.body, message.body_is_text)
+    return DeliveryReply(
+        id=delivery.id,
+        handle=delivery.handle,
+        body=text,
+        body_base64=data,
+        attributes=_attributes(message.attributes),
+        sent_at_ms=delivery.sent_at_ms,
+        receive_count=delivery.receive_count,
+        first_received_at_ms=delivery.first_received_at_ms,
+        next_visible_at_ms=delivery.next_visible_at_ms,
+        partition=delivery.partition,
+        offset=delivery.offset,
+        group=_given(message.group),
+        dedup_id=_given(message.dedup_id),
+        sequence_number=delivery.sequence_number or UNSET,
+        priority=UNSET if message.priority == DEFAULT_PRIORITY else message.priority,
+        sender=message.sender or NATIVE_SENDER,
+        origin=_origin(message.origin),
+    )
+
+
+def peeked_reply(peeked: Peeked) -> PeekedReply:
+    """A message looked at."""
+    message = peeked.message
+    text, data = _text_or_bytes(message.body, message.body_is_text)
+    return PeekedReply(
+        id=peeked.id,
+        state=peeked.state,
+        body=text,
+        body_base64=data,
+        attributes=_attributes(message.attributes),
+        sent_at_ms=peeked.sent_at_ms,
+        receive_count=peeked.receive_count,
+        first_received_at_ms=peeked.first_received_at_ms,
+        next_visible_at_ms=peeked.next_visible_at_ms,
+        partition=peeked.partition,
+        offset=peeked.offset,
+        group=_given(message.group),
+        dedup_id=_given(message.dedup_id),
+        sequence_number=peeked.sequence_number or UNSET,
+        priority=UNSET if message.priority == DEFAULT_PRIORITY else message.priority,
+        sender=message.sender or NATIVE_SENDER,
+        origin=_origin(message.origin),
+    )
+
+
+def results_reply(results: list[EntryResult]) -> ResultsReply:
+    """One result per handle."""
+    replies = [
+        ResultReply(
+            handle=result.handle,
+            # The engine's words are EntryStatus, which the literal repeats for the document.
+            status=cast(ResultStatus, str(result.status)),
+            reason=result.reason or UNSET,
+            next_visible_at_ms=UNSET if result.next_visible_at_ms is None else result.next_visible_at_ms,
+        )
+        for result in results
+    ]
+    return ResultsReply(results=replies)

@@ -1,0 +1,332 @@
+"""Bodies of the native dialect's replies, as structs.
+
+A field that does not apply is left out (UNSET) where that's said, else null. Words come from the
+engine's vocabulary.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from facade.dialects.native.wire.units import Moment, one_of
+from schemas.vocabulary import Level, MessageState, PolicyFault, Reason, StaleReason, TaskStatus
+
+Span = Annotated[float, Meta(ge=0, description="Seconds.")]
+Count = Annotated[int, Meta(ge=0)]
+ResultStatus = Literal["ok", "stale", "lapsed"]
+
+
+class Reply(Struct, frozen=True, kw_only=True):
+    """Base of all replies."""
+
+
+def about(text: str) -> Meta:
+    return Meta(description=text)
+
+
+class RedrivePolicyReply(Reply, frozen=True, kw_only=True):
+    """After `max_receive_count` deliveries without an ack, a message goes to queue
+    `dead_letter_queue`.
+    """
+
+    dead_letter_queue: Annotated[str, about("The queue for what died.")]
+    max_receive_count: Annotated[Count, about("Deliveries of a message before it goes there.")]
+    stopped: Annotated[str, one_of((*PolicyFault, ""), "Why nothing is moved until it is set again; empty = it is.")]
+
+
+ValueText = Annotated[str, about("The value, if it is text.")]
+ValueBytes = Annotated[bytes, about("The value in base64, if it is not.")]
+
+
+class ConditionReply(Reply, frozen=True, kw_only=True):
+    """A condition of a filter; type `empty` has neither value."""
+
+    name: Annotated[str, about("The name of an attribute.")]
+    type: Annotated[str, about("Its type, or empty: it must exist.")]
+    value: ValueText | UnsetType = UNSET
+    value_base64: ValueBytes | UnsetType = UNSET
+
+
+class FilterReply(Reply, frozen=True, kw_only=True):
+    """A filter of a tag or a task."""
+
+    operator: Annotated[Literal["AND", "OR"], about("All conditions must hold, or one.")]
+    conditions: Annotated[list[ConditionReply], about("What the attributes must be.")]
+
+
+Made = Annotated[Moment, about("When it was made (epoch ms).")]
+Changed = Annotated[Moment, about("When it was changed last (epoch ms).")]
+Notes = Annotated[dict[str, str], about("Free texts of the owner's.")]
+
+
+class TagReply(Reply, frozen=True, kw_only=True):
+    """A tag. `backlog` = stored + ready + delayed + leased + parked; an upper bound where there is
+    a filter.
+    """
+
+    name: Annotated[str, about("The tag's name.")]
+    created_at_ms: Made
+    start_at_ms: Annotated[Moment, about("It has messages sent since then; 0 = all, negative = since it was made.")]
+    filter: Annotated[FilterReply | None, about("Which messages it has; null = all.")]
+    user_attributes: Notes
+    backlog: Annotated[Count, about("Messages that are not settled.")]
+    ready: Annotated[Count, about("Receivable now.")]
+    delayed: Annotated[Count, about("Receivable later.")]
+    leased: Annotated[Count, about("With consumers.")]
+    parked: Annotated[Count, about("FIFO: received too often, each the first of a group that waits for somebody to unpark it.")]
+    stored: Annotated[Count, about("In Kafka, beyond what is in hand: will be ready.")]
+    read_qps: Annotated[Count, about("Receives a second under it; 0 = no bound.")]
+    redrive_policy: Annotated[RedrivePolicyReply | None, about("Where messages go that die under it; null = as in the queue.")]
+
+
+class QueuesReply(Reply, frozen=True, kw_only=True):
+    """A page of names; `next` = null at the end, else the `after` of the next page."""
+
+    queues: Annotated[list[str], about("Names, in order.")]
+    next: Annotated[str | None, about("The `after` of the next page; null at the end.")]
+
+
+class SharedQueueReply(Reply, frozen=True, kw_only=True):
+    """A queue of somebody else, and its counts under the default tag."""
+
+    name: Annotated[str, about("Its name.")]
+    owner: Annotated[str, about("The principal that has created it.")]
+    backlog: Annotated[int, about("Messages that are not settled.")]
+    ready: Annotated[int, about("Of these, those that can be received now.")]
+    leased: Annotated[int, about("Of these, those that are in flight.")]
+
+
+class SharedQueuesReply(Reply, frozen=True, kw_only=True):
+    """A page of queues; `next` = null at the end, else the `after` of the next page."""
+
+    queues: Annotated[list[SharedQueueReply], about("The queues, in order of their names.")]
+    next: Annotated[str | None, about("The `after` of the next page; null at the end.")]
+
+
+class TagsReply(Reply, frozen=True, kw_only=True):
+    """All tags of a queue."""
+
+    tags: Annotated[list[TagReply], about("The tags, the default one first.")]
+
+
+MessageId = Annotated[str, about("The message's id.")]
+SentAt = Annotated[Moment, about("When it was sent (epoch ms).")]
+SequenceNumber = Annotated[str, about("FIFO: 20 digits, growing within a group.")]
+
+
+class SentReply(Reply, frozen=True, kw_only=True):
+    """A message that Kafka has. `body_md5` is over the body's bytes. FIFO: one that repeats an
+    earlier one has that one's id.
+    """
+
+    id: MessageId
+    body_md5: Annotated[str, about("The MD5 of the body's bytes, in hex.")]
+    sent_at_ms: SentAt
+    sequence_number: SequenceNumber | UnsetType = UNSET
+
+
+class SendReply(Reply, frozen=True, kw_only=True):
+    """One entry per message, in the order sent."""
+
+    messages: Annotated[list[SentReply], about("What became of each, in the order given.")]
+
+
+class AttributeReply(Reply, frozen=True, kw_only=True):
+    """An attribute: `value`, or `value_base64` of what is not text."""
+
+    type: Annotated[str, about("string, number or binary, with .subtype if there is one.")]
+    value: ValueText | UnsetType = UNSET
+    value_base64: ValueBytes | UnsetType = UNSET
+
+
+FirstReceived = Annotated[Moment, about("When it was received first (epoch ms).")]
+
+
+class OriginReply(Reply, frozen=True, kw_only=True):
+    """Where a moved message came from: `from_*` is the last move, `original_*` the first send."""
+
+    from_id: Annotated[str, about("Its id before the last move.")]
+    from_tag: Annotated[str, about("The tag under which it was moved.")]
+    original_id: Annotated[str, about("Its id when it was sent.")]
+    original_queue: Annotated[str, about("The queue that it was sent to.")]
+    original_tag: Annotated[str, about("The tag under which it was moved first.")]
+    reason: Annotated[str, one_of((*Reason, ""), "Why it died; empty for one that a task moved.")]
+    receive_count: Annotated[Count, about("Deliveries before the last move.")]
+    first_received_at_ms: FirstReceived
+    original_sent_at_ms: Annotated[Moment, about("When it was sent first (epoch ms).")]
+    moved_at_ms: Annotated[Moment, about("When it was moved (epoch ms).")]
+
+
+BodyText = Annotated[str, about("The body, if it is text.")]
+BodyBytes = Annotated[bytes, about("The body in base64, if it is not.")]
+Attributes = Annotated[dict[str, AttributeReply], about("Attributes by name.")]
+Received = Annotated[Count, about("How often it was received.")]
+Partition = Annotated[Count, about("The partition of the queue's topic that it is in.")]
+Offset = Annotated[Count, about("Its offset there.")]
+Group = Annotated[str, about("The group that it was sent with.")]
+DedupId = Annotated[str, about("FIFO: the id that makes later ones repeats of it.")]
+Priority = Annotated[Count, about("Its priority, 1 to 16; left out for 8.")]
+Sender = Annotated[str, about("The principal that sent it.")]
+Moved = Annotated[OriginReply, about("Where it came from, if it was moved here.")]
+
+
+class DeliveryReply(Reply, frozen=True, kw_only=True):
+    """A message leased until `next_visible_at_ms`. It has `body` (text) or `body_base64`; `origin`
+    if it was moved here.
+    """
+
+    id: MessageId
+    handle: Annotated[str, about("What ack, extend, release and kill ask for.")]
+    body: BodyText | UnsetType = UNSET
+    body_base64: BodyBytes | UnsetType = UNSET
+    attributes: Attributes
+    sent_at_ms: SentAt
+    receive_count: Received
+    first_received_at_ms: FirstReceived
+    next_visible_at_ms: Annotated[Moment, about("When the lease ends (epoch ms).")]
+    partition: Partition
+    offset: Offset
+    group: Group | UnsetType = UNSET
+    dedup_id: DedupId | UnsetType = UNSET
+    sequence_number: SequenceNumber | UnsetType = UNSET
+    priority: Priority | UnsetType = UNSET
+    sender: Sender | UnsetType = UNSET
+    origin: Moved | UnsetType = UNSET
+
+
+class ReceiveReply(Reply, frozen=True, kw_only=True):
+    """The leased messages; none if there were none within the wait."""
+
+    messages: Annotated[list[DeliveryReply], about("What was leased.")]
+
+
+class PeekedReply(Reply, frozen=True, kw_only=True):
+    """A message looked at; nothing was counted. `state`, counts and times are those under the tag
+    asked for.
+    """
+
+    id: MessageId
+    state: Annotated[str, one_of(MessageState, "Where it stands under the tag.")]
+    body: BodyText | UnsetType = UNSET
+    body_base64: BodyBytes | UnsetType = UNSET
+    attributes: Attributes
+    sent_at_ms: SentAt
+    receive_count: Received
+    first_received_at_ms: Annotated[Moment | None, about("When it was received first (epoch ms); null = it was not.")]
+    next_visible_at_ms: Annotated[Moment | None, about("When it is receivable (epoch ms); null = it is, or never again.")]
+    partition: Partition
+    offset: Offset
+    group: Group | UnsetType = UNSET
+    dedup_id: DedupId | UnsetType = UNSET
+    sequence_number: SequenceNumber | UnsetType = UNSET
+    priority: Priority | UnsetType = UNSET
+    sender: Sender | UnsetType = UNSET
+    origin: Moved | UnsetType = UNSET
+
+
+class ParkedGroupReply(Reply, frozen=True, kw_only=True):
+    """A group that is held back under the tag asked for, and the message that has parked it."""
+
+    group: Annotated[str | None, about("The group; null = the message has none, or Kafka has it no more.")]
+    message_id: MessageId
+    partition: Partition
+    offset: Offset
+    receive_count: Received
+    first_received_at_ms: Annotated[Moment, about("When it was received first (epoch ms).")]
+    expires_at_ms: Annotated[Moment | None, about("When its retention ends (epoch ms), and the group goes on; null = never.")]
+    held: Annotated[Count, about("Messages of the group behind it, of those in hand.")]
+
+
+class ParkedReply(Reply, frozen=True, kw_only=True):
+    """A page of parked groups; `next` continues it, null = the end."""
+
+    groups: Annotated[list[ParkedGroupReply], about("Groups, by partition, the first to expire first.")]
+    next: Annotated[str | None, about("The `next` of the next page; null at the end.")]
+
+
+class UnparkReply(Reply, frozen=True, kw_only=True):
+    """Whether the group was parked until now."""
+
+    unparked: Annotated[bool, about("false = it was not parked; nothing was changed.")]
+
+
+class PageReply(Reply, frozen=True, kw_only=True):
+    """A page of messages; `next` continues it, null = the end."""
+
+    messages: Annotated[list[PeekedReply], about("The messages that were asked for.")]
+    next: Annotated[str | None, about("The `next` of the next page; null = the end.")]
+
+
+class ResultReply(Reply, frozen=True, kw_only=True):
+    """What became of one handle: ok, stale (its delivery is over) or lapsed (its lease is)."""
+
+    handle: Annotated[str, about("The handle that was given.")]
+    status: Annotated[ResultStatus, about("ok = done; stale, lapsed = nothing was changed.")]
+    reason: Annotated[str, one_of(StaleReason, "Why it is stale or lapsed.")] | UnsetType = UNSET
+    next_visible_at_ms: Annotated[Moment, about("When the message is receivable (epoch ms).")] | UnsetType = UNSET
+
+
+class ResultsReply(Reply, frozen=True, kw_only=True):
+    """One result per handle, in the order given."""
+
+    results: Annotated[list[ResultReply], about("What became of each handle.")]
+
+
+class TaskReply(Reply, frozen=True, kw_only=True):
+    """A redrive task. `total` counts the messages found so far."""
+
+    id: Annotated[str, about("The task's id.")]
+    status: Annotated[str, one_of(TaskStatus, "Where it stands.")]
+    source: Annotated[str, about("The queue that it empties.")]
+    destination: Annotated[str | None, about("Where it sends messages; null = each to where it came from.")]
+    filter: Annotated[FilterReply | None, about("Which messages it moves; null = all.")]
+    rate: Annotated[Count, about("Messages a second; 0 = no bound.")]
+    moved: Annotated[Count, about("Messages moved so far.")]
+    failed: Annotated[Count, about("Messages that could not be moved: leased, or their queue is gone.")]
+    total: Annotated[Count, about("Messages found so far.")]
+    created_at_ms: Made
+    modified_at_ms: Changed
+    failure: Annotated[str, about("Why it failed; empty = it did not.")]
+
+
+class GrantReply(Reply, frozen=True, kw_only=True):
+    """What a principal may do with a queue."""
+
+    principal: Annotated[str, about("Who it is.")]
+    level: Annotated[str, one_of(Level, "What it may do.")]
+
+
+class GrantsReply(Reply, frozen=True, kw_only=True):
+    """Every principal that was given a level; owner and administrators need none."""
+
+    grants: Annotated[list[GrantReply], about("The levels, by principal.")]
+
+
+class UseReply(Reply, frozen=True, kw_only=True):
+    """What a user has."""
+
+    queues: Annotated[Count, about("Queues.")]
+    read_qps: Annotated[Count, about("The sum of their quotas of receives.")]
+    write_qps: Annotated[Count, about("The sum of their quotas of sends.")]
+    partitions: Annotated[Count, about("Their partitions.")]
+    bytes_today: Annotated[Count, about("About the bytes sent on this UTC day; 0 while nothing bounds them.")]
+
+
+class UserReply(Reply, frozen=True, kw_only=True):
+    """A user: contacts, quotas over all their queues (0 = no bound), and what they have."""
+
+    name: Annotated[str, about("Who it is.")]
+    display_name: Annotated[str, about("What people call the user.")]
+    email: Annotated[str, about("Where alerts go.")]
+    phone: Annotated[str, about("A number.")]
+    read_qps: Annotated[Count, about("Receives a second.")]
+    write_qps: Annotated[Count, about("Sends a second.")]
+    queues: Annotated[Count, about("Queues that the user may have.")]
+    partitions: Annotated[Count, about("Partitions that they may have.")]
+    daily_bytes: Annotated[Count, about("Bytes sent on a UTC day.")]
+    waits: Annotated[Count, about("Receives that wait at a worker.")]
+    webhook: Annotated[str, about("A URL to which alerts are posted.")]
+    webhook_secret: Annotated[str, about("What the service signs them with; empty without a webhook.")]
+    used: Annotated[UseReply, about("What the user has.")]

@@ -1,0 +1,105 @@
+"""Bodies of replies on alerts, metrics and statistics."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta
+
+from engine.meters.shapes import METRICS
+from facade.dialects.native.wire.replies import Count, Reply
+from facade.dialects.native.wire.units import Moment, one_of
+from schemas.vocabulary import OPERATIONS, AlertChange, Measurement, Subject, Telling
+
+
+def _about(text: str) -> Meta:
+    return Meta(description=text)
+
+
+REQUESTS = [subject for subject in Subject if OPERATIONS[subject]]
+OfTag = Annotated[str | None, _about("The tag; null = the queue as a whole.")]
+OfSubject = Annotated[str, one_of(Subject, "What is watched.")]
+Measured = Annotated[str, one_of(Measurement, "What of it, over a minute.")]
+Threshold = Annotated[float, _about("Milliseconds, or a count.")]
+Time = Annotated[float, Meta(ge=0)]
+
+
+class AlertReply(Reply, frozen=True, kw_only=True):
+    """An alert policy, and whether it fires."""
+
+    id: Annotated[str, _about("The policy's id, which follows from what it says.")]
+    tag: OfTag
+    subject: OfSubject
+    measurement: Measured
+    threshold: Threshold
+    added_at_ms: Annotated[Moment, _about("When it was added (epoch ms).")]
+    firing: Annotated[bool, _about("Whether it fires.")]
+    since_ms: Annotated[Moment | None, _about("Since when that is so (epoch ms); null = it never fired.")]
+
+
+class AlertsReply(Reply, frozen=True, kw_only=True):
+    """Alert policies."""
+
+    alerts: Annotated[list[AlertReply], _about("The policies, in the order in which they were added.")]
+
+
+class AlertEventReply(Reply, frozen=True, kw_only=True):
+    """Something that an alert policy has done."""
+
+    id: Annotated[str, _about("The event's id; messages about it carry it.")]
+    change: Annotated[str, one_of(AlertChange, "What happened.")]
+    at_ms: Annotated[Moment, _about("The end of the minute that was judged (epoch ms).")]
+    tag: OfTag
+    subject: OfSubject
+    measurement: Measured
+    threshold: Threshold
+    value: Annotated[float, _about("What was measured; 0 if nothing was.")]
+    told: Annotated[str, one_of(Telling, "Whether the owner was told.")]
+    note: Annotated[str, _about("Who has taken the message, or why nobody has.")]
+
+
+class AlertEventsReply(Reply, frozen=True, kw_only=True):
+    """What has happened, newest first; at most 50."""
+
+    events: Annotated[list[AlertEventReply], _about("The events, newest first.")]
+
+
+class DailyStatisticsReply(Reply, frozen=True, kw_only=True):
+    """Whether each day's numbers are mailed."""
+
+    enabled: Annotated[bool, _about("Whether the owner gets the numbers of each day by mail.")]
+
+
+class StatisticsRowReply(Reply, frozen=True, kw_only=True):
+    """Requests of one kind."""
+
+    tag: Annotated[str | None, _about("The tag; null = none: sends, and handles that held nothing.")]
+    subject: Annotated[str, one_of(REQUESTS, "What was asked.")]
+    requests: Annotated[Count, _about("Requests that were done.")]
+    messages: Annotated[Count, _about("Messages in them.")]
+    latency_ms: Annotated[Time, _about("Their mean time.")]
+    latency_p999_ms: Annotated[Time, _about("99.9 % of them took no longer.")]
+    latency_max_ms: Annotated[Time, _about("The longest.")]
+
+
+class StatisticsReply(Reply, frozen=True, kw_only=True):
+    """The requests of a day."""
+
+    queue: Annotated[str, _about("The queue.")]
+    day: Annotated[str, _about("The day in UTC, YYYY-MM-DD.")]
+    complete: Annotated[bool, _about("Whether the day is over and all of it is counted.")]
+    rows: Annotated[list[StatisticsRowReply], _about("A row for each tag and kind of request that there was.")]
+
+
+class PointReply(Reply, frozen=True, kw_only=True):
+    """A value."""
+
+    at_ms: Annotated[Moment, _about("When its interval began (epoch ms).")]
+    value: Annotated[float, _about("The value.")]
+
+
+class MetricReply(Reply, frozen=True, kw_only=True):
+    """A metric over time; an interval without requests has no value."""
+
+    metric: Annotated[str, one_of(METRICS, "The metric.")]
+    points: Annotated[list[PointReply], _about("The values, oldest first.")]

@@ -1,1 +1,0 @@
-"""Messages of EMQ: send, receive, settle, peek. Called by `facade.emq.actions`."""

@@ -1,4 +1,0 @@
-"""What goes over the wire: structs, services, the three Thrift protocols and error codes.
-
-The other rooms of `facade.emq` use it; it knows no verb.
-"""

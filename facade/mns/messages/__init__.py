@@ -1,1 +1,0 @@
-"""Messages of MNS: send, receive, peek, settle. Called by `facade.mns.actions`."""

@@ -1,1 +1,0 @@
-"""Queues of MNS: names, attributes, lists, and the account. Called by `facade.mns.actions`."""

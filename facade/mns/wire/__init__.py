@@ -1,1 +1,0 @@
-"""XML, query strings and errors of MNS as they travel. Called by all of `facade.mns`."""

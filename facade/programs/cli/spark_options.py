@@ -1,0 +1,79 @@
+"""What the subcommands that look back take: sql, report, live, redrive, spark-zip.
+
+It must not decide anything itself.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+
+from facade.programs.stack.processes.errors import StackError
+
+
+def data_argument(parser: argparse.ArgumentParser) -> None:
+    """Adds --data."""
+    parser.add_argument("--data", type=Path, help="folder of a running `leaseway up` (default: Kafka and Redis of LEASEWAY_*)")
+
+
+def sql_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of `sql`."""
+    from spark.arguments import sql_arguments as add
+
+    add(parser)
+    data_argument(parser)
+
+
+def report_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of `report`."""
+    from spark.arguments import report_arguments as add
+
+    add(parser)
+    data_argument(parser)
+
+
+def live_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of `live`."""
+    from spark.arguments import live_arguments as add
+
+    add(parser)
+    data_argument(parser)
+
+
+def job(given: argparse.Namespace) -> int:
+    """Runs `sql`, `report` or `live`."""
+    from facade.programs.cli.spark_jobs import run
+
+    return run(given.command.name, given)
+
+
+def redrive_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of `redrive`."""
+    from facade.programs.cli.redrive import add_arguments
+
+    add_arguments(parser)
+    data_argument(parser)
+
+
+def redrive(given: argparse.Namespace, say: Callable[[str], None]) -> int:
+    """Runs `redrive`."""
+    from facade.programs.cli.redrive import run
+
+    return run(given, say)
+
+
+def zip_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of `spark-zip`."""
+    parser.add_argument("out", type=Path, nargs="?", default=Path("leaseway-spark.zip"), help="the file (default leaseway-spark.zip)")
+
+
+def write_zip(given: argparse.Namespace, say: Callable[[str], None]) -> int:
+    """Runs `spark-zip`. Raises StackError: the file can't be written."""
+    from spark.bundle import write
+
+    try:
+        say(f"{given.out} has {write(given.out)} files: spark-submit --py-files {given.out}")
+    except OSError as error:
+        raise StackError(str(error)) from None
+    return 0

@@ -1,4 +1,0 @@
-"""What goes over the wire: JSON and query forms, shapes, replies, errors and digests.
-
-The other rooms of `facade.sqs` use it; it knows no verb.
-"""

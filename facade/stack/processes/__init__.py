@@ -1,4 +1,0 @@
-"""Child processes and the programs they run, whatever these are.
-
-The other rooms of `facade.stack` and the commands use it.
-"""
