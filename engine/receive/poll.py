@@ -303,6 +303,7 @@ class Poller:
                 poll.queue.name, poll.tag.name, partition, len(received.parked), received.parked[0],
             )  # fmt: skip
         if received.leased:
+            poll.line.served = partition
             poll.leases.append((partition, received))
         return len(received.leased)
 

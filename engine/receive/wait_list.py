@@ -110,7 +110,7 @@ class WaitList:
     true after it. `in_flight`: how many of each are leased. `over`: how many were leased in all
     when the last call was refused for that, 0 = it was not.
     `fit`: how many messages an answer has room for if they are like those that came last, 0 = not
-    known.
+    known. `served`: the partition that has given messages last.
     """
 
     __slots__ = (
@@ -128,6 +128,7 @@ class WaitList:
         "pumping",
         "rests",
         "serve",
+        "served",
         "stopped",
         "tag",
         "timer",
@@ -146,7 +147,7 @@ class WaitList:
         self.heads = [0] * partitions
         self.wakes = [0] * partitions
         self.in_flight = [MAX_IN_FLIGHT] * partitions  # not known: to be looked at first
-        self.over = self.fit = 0
+        self.over = self.fit = self.served = 0
         self.looked_at = -FOREVER
         self.waiters: collections.deque[Waiter] = collections.deque()
         self.pumping = False
@@ -253,11 +254,16 @@ class WaitList:
 
     def oldest(self, order: Iterable[int], now: float) -> list[int]:
         """Those of the partitions in `order` that may have something, that with the oldest message
-        first; not known ones before them.
+        first; not known ones before them. Of two with messages of one ms it is the one that has
+        served last: a sender stays in a partition for a while, so the others follow.
         """
         due = [partition for partition in order if self.due[partition] <= now]
         if len(due) > 1:
-            due.sort(key=self.heads.__getitem__)
+            heads, served = self.heads, self.served
+            due.sort(key=heads.__getitem__)
+            if heads[due[0]] == heads[due[1]] == heads[served] > 0 and served in due:
+                due.remove(served)
+                due.insert(0, served)
         return due
 
     def wanted(self) -> int:

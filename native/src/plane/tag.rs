@@ -133,14 +133,19 @@ impl Tag {
         self.looked_at.is_none_or(|at| at + look_again <= now)
     }
 
-    /// Those that may have something, that with the oldest message first; not known ones before them.
+    /// Those that may have something, that with the oldest message first; not known ones before them. Of two with
+    /// messages of one ms it is the one that was asked last: a sender stays in a partition for a while, so the others
+    /// follow.
     fn oldest(&self, now: Instant) -> Vec<usize> {
         let partitions = self.known.len();
         let mut due: Vec<usize> = (1..=partitions)
             .map(|number| (self.turn + number) % partitions)
             .filter(|partition| self.known[*partition].due.is_some_and(|due| due <= now))
             .collect();
-        due.sort_by_key(|partition| self.known[*partition].head_ms);
+        due.sort_by_key(|partition| {
+            let head_ms = self.known[*partition].head_ms;
+            (head_ms, head_ms > 0 && *partition != self.turn)
+        });
         due
     }
 

@@ -59,6 +59,17 @@ async def test_one_caller_gets_the_oldest_first_and_several_share_all_partitions
     assert sorted(places(await poll(room, 4, everywhere=True, callers=2))) == [(0, 0), (0, 1), (1, 0), (1, 1)]
 
 
+async def test_of_messages_of_one_ms_those_behind_the_last_one_come_first(room: Room) -> None:
+    for partition in (1, 0):
+        await room.send("a", "b", "c", partition=partition)
+    await room.hand.pass_s(1)
+    found = places(await poll(room, 1, everywhere=True))
+    while len(found) < 6:
+        found += places(await poll(room, 1, everywhere=False))
+    first = found[0][0]
+    assert found == [(partition, offset) for partition in (first, 1 - first) for offset in range(3)]
+
+
 async def test_several_callers_who_want_little_get_the_oldest_too(room: Room) -> None:
     await poll(room, everywhere=True)
     await room.send("a", partition=1)

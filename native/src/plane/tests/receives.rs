@@ -106,6 +106,22 @@ fn who_is_alone_gets_the_oldest_of_all_partitions() {
 }
 
 #[test]
+fn of_messages_of_one_ms_those_of_the_partition_that_was_asked_last_come_first() {
+    let mut stage = Stage::new(2, false);
+    stage.receive(1, 1, 1000);
+    for _ in 0..2 {
+        stage.call(PROBE);
+        let mut items = vec![Reply::Bytes(b"OK".to_vec())];
+        items.extend([5000, 4000, 50, 2, 0, 1, 1, 1, 0].map(Reply::Int));
+        stage.answer(Ok(Reply::Array(items)));
+    }
+    let first = stage.call(RECEIVE)[0].clone();
+    stage.lease(&[3], 4000);
+    stage.receive(2, 1, 1000);
+    assert_eq!(stage.call(RECEIVE)[0], first);
+}
+
+#[test]
 fn a_closed_queue_hands_out_nothing_that_was_leased_before() {
     let mut stage = Stage::new(1, true);
     stage.receive(1, 1, 1000);
