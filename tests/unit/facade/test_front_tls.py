@@ -167,21 +167,27 @@ async def test_a_new_certificate_is_shown_to_new_connections_and_a_wrong_one_is_
     shutil.copy(authority.server, path)
     certificate = certificate_at(path)
 
-    async def shown(address: Any) -> Any:
+    async def opened(address: Any) -> Any:
         reader, writer = await asyncio.open_connection(*address, ssl=trusting(authority))
         assert await asks(reader, writer, b"x") == b"https x"
         return reader, writer, writer.get_extra_info("peercert")["serialNumber"]
 
+    async def shown(address: Any) -> Any:
+        _, writer, serial = await opened(address)
+        writer.close()
+        return serial
+
     async with serving(certificate) as (address, _):
-        *first, old = await shown(address)
+        reader, writer, old = await opened(address)
         path.write_bytes(b"no certificate")
         certificate.renew()
         assert "action=renew_certificate" in caplog.text and caplog.records[-1].levelname == "ERROR"
-        assert (await shown(address))[2] == old
+        assert await shown(address) == old
         shutil.copy(authority.issue("later"), path)
         certificate.renew()
-        assert (await shown(address))[2] != old
-        assert await asks(first[0], first[1], b"still") == b"https still"
+        assert await shown(address) != old
+        assert await asks(reader, writer, b"still") == b"https still"
+        writer.close()
 
 
 def test_what_the_library_can_not_show_is_said(authority: Certificates, tmp_path: Path) -> None:
