@@ -60,6 +60,7 @@ class Engine:
         await parts.transactions.keeper.start()
         await parts.administration.alarm_monitor.start()
         await parts.watching.start()
+        await parts.administration.queues.collector.start()
         await patience.repeat(self.audit.start)
 
     async def stop(self) -> None:
@@ -67,6 +68,7 @@ class Engine:
         parts, base = self.parts, self.parts.base
         await self.plane.stop()
         await self.audit.stop()
+        await parts.administration.queues.collector.stop()
         await parts.watching.stop()
         await parts.administration.alarm_monitor.stop()
         await parts.administration.topic_guard.stop()

@@ -35,6 +35,23 @@ class SharedQueue(Struct, frozen=True):
     leased: int
 
 
+class QueueCounts(Struct, frozen=True):
+    """What is in a queue, added up over its tags, as it was at `as_of_ms` (0 = it was not counted
+    yet, and all else is 0). `oldest_at_ms`: when its oldest message was sent that is not settled; 0
+    = there is none.
+    """
+
+    name: str
+    backlog: int = 0
+    ready: int = 0
+    delayed: int = 0
+    leased: int = 0
+    parked: int = 0
+    stored: int = 0
+    oldest_at_ms: int = 0
+    as_of_ms: int = 0
+
+
 class TagInfo(Struct, frozen=True):
     """A tag and its counts. `backlog` counts stored + ready + delayed + leased + parked (an upper
     bound where a filter is set).

@@ -100,3 +100,13 @@ def quota_key(prefix: str, name: str) -> str:
 def last_uses_key(prefix: str) -> str:
     """When each access key was used last: a hash of epoch ms by key id."""
     return f"{prefix}:key-uses"
+
+
+def overview_key(prefix: str) -> str:
+    """What was counted in each queue: a hash of packed numbers by incarnation."""
+    return f"{prefix}:overview"
+
+
+def changed_key(prefix: str) -> str:
+    """The incarnations of queues that may have changed since they were counted: a set."""
+    return f"{prefix}:changed"

@@ -9,6 +9,8 @@ from engine.queues.lives.creating import Creating
 from engine.queues.lives.deletions import Deletions
 from engine.queues.lives.making import Making
 from engine.queues.lives.purges import Purges
+from engine.queues.overview.collector import Collector
+from engine.queues.overview.overview import Overview
 from engine.queues.queues import Queues
 from engine.queues.records import QueueRecords
 from engine.queues.tags import Tags
@@ -26,3 +28,5 @@ class QueueParts:
     deletions: Deletions
     purges: Purges
     tags: Tags
+    overview: Overview
+    collector: Collector

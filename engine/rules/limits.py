@@ -87,6 +87,9 @@ ASKED: dict[str, tuple[int, int]] = {
     "grace_ms": (0, 7 * DAY_MS),
     "expires_at_ms": (0, 2**53),
 }
+# What pages of queues may be sorted by: the name, or the greatest number or the oldest message
+# first.
+SORTS = ("name", "backlog", "ready", "delayed", "leased", "parked", "stored", "oldest")
 # Names of queues have room for what tells apart queues of SQS with one name
 # (facade/dialects/sqs/queues/names.py); Kafka takes topics of 249 characters.
 MAX_NAME = 80

@@ -7,16 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from engine.catalog.catalog import Catalog
+from engine.errors import InvalidValue
 from engine.gate import Gate
 from engine.queues.callers.access import Access
+from engine.queues.overview.overview import ADDED, page
 from engine.queues.parts import QueueParts
-from engine.rules.limits import check_asked
+from engine.rules.limits import SORTS, check_asked
 from engine.rules.queue import Queue
 from engine.rules.rights import any_granted, no_queue
 from engine.services.accounts import edit_of, policy_for, policy_of, queue_for, record_for, settings_of, shared_for, tags_for
 from engine.services.bounded import bounded
-from engine.shapes import Edit, NewTag, Principal, QueueInfo, SharedQueue, TagInfo
+from engine.shapes import Edit, NewTag, Principal, QueueCounts, QueueInfo, SharedQueue, TagInfo
 from runtime.asked import note, note_hidden
 from runtime.deadline import CHANGE_S, MESSAGES_S
 from schemas.accounts import account_of, full, short
@@ -39,6 +43,7 @@ class QueueService:
         self._deletions = parts.deletions
         self._purges = parts.purges
         self._tags = parts.tags
+        self._overview = parts.overview
 
     def known(self, name: str, by: Principal | None = None) -> QueueRecord | None:
         """As `record`, without waiting; None = this worker may not have heard of it."""
@@ -105,6 +110,35 @@ class QueueService:
             names = [n for n in names if self._access.sees(by, queues[n])]
         some = [short(by.account, name) for name in names[:limit]]
         return some, some[-1] if len(names) > limit else None
+
+    @bounded(MESSAGES_S)
+    async def list_counts(
+        self, by: Principal, prefix: str = "", limit: int = 1000, sort: str = "name", cursor: str = ""
+    ) -> tuple[list[QueueCounts], str | None]:
+        """What was counted last in the queues of the caller's account, or of the one that the
+        prefix names, that the caller may look at, in an order of SORTS; and the cursor of the next
+        page. Raises InvalidValue, StoreUnavailable.
+        """
+        self._access.authorise(by, Verb.LIST_QUEUES)
+        check_asked("limit", limit)
+        if sort not in SORTS:
+            raise InvalidValue(f"sort must be one of {', '.join(SORTS)}, given {sort[:200]!r}", field="sort", given=sort)
+        queues = [self._catalog.queues[name] for name in self._listed(by, prefix, None)]
+        rows = await self._overview.of(queue for queue in queues if by.admin or self._access.may(by, Verb.GET_QUEUE, queue))
+        some, after = page(rows, sort, limit, cursor)
+        return [replace(row, name=short(by.account, row.name)) for row in some], after
+
+    @bounded(MESSAGES_S)
+    async def count_all(self) -> QueueCounts:
+        """What was counted last in all queues together, without a name or a time; for whoever asks.
+        Raises StoreUnavailable.
+        """
+        rows = await self._overview.of(self._catalog.queues.values())
+        return QueueCounts("", **{field: sum(getattr(row, field) for row in rows) for field in ADDED})
+
+    def kafka_ms(self) -> int:
+        """Kafka's time (epoch ms), by which messages are sent."""
+        return self._overview.now_ms()
 
     @bounded(MESSAGES_S)
     async def list_shared(self, by: Principal, prefix: str, limit: int, after: str | None) -> tuple[list[SharedQueue], str | None]:

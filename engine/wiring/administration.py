@@ -28,6 +28,8 @@ from engine.queues.lives.making import Making
 from engine.queues.lives.purges import Purges
 from engine.queues.lives.topic_loss import TopicGuard
 from engine.queues.lives.topics import QueueTopics
+from engine.queues.overview.collector import Collector, Counting
+from engine.queues.overview.overview import Overview
 from engine.queues.parts import QueueParts
 from engine.queues.policies import Policies
 from engine.queues.queues import Queues
@@ -37,8 +39,9 @@ from engine.settings import EngineSettings
 from engine.window.batches.message_log import MessageLog
 from engine.wiring.foundation import Base
 from engine.wiring.units import Units
-from state.allotments import Allotments
 from state.redis.lock import Locks
+from state.shared.allotments import Allotments
+from state.shared.overview import OverviewStore
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,8 @@ def _wire_queues(settings: EngineSettings, base: Base, units: Units, bounds: Use
     making = Making(store.upkeep, catalog, topics, records)
     deletions = Deletions(prefix, log, store.upkeep, catalog, topics, records)
     creations = Creations(settings, bounds, catalog)
+    counting = Counting(log, store.upkeep, catalog, base.rebuilder, base.connection.clock)
+    counts, locks = OverviewStore(base.connection, prefix), Locks(base.connection, prefix)
     return QueueParts(
         info=info,
         records=records,
@@ -74,6 +79,8 @@ def _wire_queues(settings: EngineSettings, base: Base, units: Units, bounds: Use
         deletions=deletions,
         purges=Purges(log, store.deferred, catalog, window, records),
         tags=Tags(prefix, log, store.upkeep, catalog, window, records, policies),
+        overview=Overview(counts, log.clock),
+        collector=Collector(counts, locks, catalog, lambda: units.owner.owned, counting),
     )
 
 

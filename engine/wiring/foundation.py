@@ -25,12 +25,12 @@ from engine.rules.rights import Targets
 from engine.settings import EngineSettings
 from runtime.counters import Alarms, Counters
 from runtime.signals import Signal
-from state.allotments import LastUses
 from state.clock.keeper import ClockKeeper
 from state.keys import Unit
 from state.redis.connection import Connection
 from state.redis.lock import Locks
 from state.replies import Window as Bounds
+from state.shared.allotments import LastUses
 from state.store import Store
 
 

@@ -17,8 +17,8 @@ from engine.errors import InvalidValue, MessageTooLarge, NotAuthorised, Overload
 from engine.queues.callers import quotas
 from engine.shapes import Principal, SendEntry, UserUse
 from schemas.records.settings import QueueSettings
-from state.allotments import Allotments
 from state.errors import StateUnavailable
+from state.shared.allotments import Allotments
 from tests.integration.conftest import MakeEngine
 from tests.integration.drive import BY, all_wait, eventually
 

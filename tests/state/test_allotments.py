@@ -10,8 +10,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from state.allotments import Allotments, Allotted
 from state.redis.connection import Connection
+from state.shared.allotments import Allotments, Allotted
 from tests.services import Services
 
 NOW = 1_000_000

@@ -16,7 +16,7 @@ from schemas.vocabulary import UNCALLED, EventKind, MessageState, Reason, StaleR
 from state.redis.scripts import FOLDER, Script, read_scripts
 
 SCRIPTS = read_scripts()
-STORES = ("leases.py", "deferred.py", "upkeep.py", "redis/lock.py", "allotments.py", "clock/keeper.py")
+STORES = ("leases.py", "deferred.py", "upkeep.py", "redis/lock.py", "shared/allotments.py", "clock/keeper.py")
 CALLERS = [ast.parse((FOLDER.parent / name).read_text()) for name in STORES]
 PLACES = {"packed": state.packed, "store": state.store, "vocabulary": schemas.vocabulary}
 # The method that runs a script, where that has another name.

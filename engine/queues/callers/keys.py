@@ -22,8 +22,8 @@ from runtime.background import Background
 from runtime.clock import now_ms
 from schemas.records import KeyRecord
 from schemas.vocabulary import Role
-from state.allotments import LastUses
 from state.errors import StateError
+from state.shared.allotments import LastUses
 
 # A worker writes down at most once in this time that a key is used.
 NOTE_S = 60.0

@@ -26,8 +26,8 @@ from engine.shapes import SendEntry
 from schemas.accounts import is_account
 from schemas.records import QueueRecord, TagRecord, UserRecord
 from schemas.records.settings import DAY_MS
-from state.allotments import Allotments
 from state.errors import StateError
+from state.shared.allotments import Allotments
 
 Kind = Literal["read", "write"]
 # A worker takes this part of a quota at once: less, and it would ask for each request; more, and

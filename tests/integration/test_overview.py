@@ -1,0 +1,153 @@
+"""What is in all queues at a glance, against what clients have done."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+import redis
+
+from engine.engine import Engine
+from engine.errors import InvalidValue
+from engine.queues.overview import collector
+from engine.shapes import Principal, QueueCounts
+from schemas.records.settings import QueueSettings
+from tests.integration.conftest import MakeEngine
+from tests.integration.drive import BY, ack, eventually, receive, send
+from tests.services import Services
+
+
+async def _row(engine: Engine, queue: str) -> QueueCounts:
+    rows, _ = await engine.queues.list_counts(BY, queue)
+    (row,) = [row for row in rows if row.name == queue]
+    return row
+
+
+async def _counted(engine: Engine, queue: str, within_s: float = 8.0, **numbers: int) -> QueueCounts:
+    """Returns the row of a queue when it has these numbers, and those of the queue itself."""
+    found = QueueCounts(queue)
+
+    async def same() -> bool:
+        nonlocal found
+        found = await _row(engine, queue)
+        return bool(found.as_of_ms) and all(getattr(found, name) == number for name, number in numbers.items())
+
+    try:
+        await eventually(same, within_s)
+    except AssertionError:
+        raise AssertionError(f"{found} has not {numbers}") from None
+    return found
+
+
+async def test_numbers_follow_what_clients_do(engine: Engine, queue: str) -> None:
+    await engine.queues.create_queue(BY, queue, QueueSettings(partitions=2))
+    assert (await _counted(engine, queue, backlog=0)).oldest_at_ms == 0
+    before = time.time() * 1000
+    await send(engine, queue, *(f"m{n}" for n in range(10)))
+    after = time.time() * 1000
+    await send(engine, queue, "later", delay_ms=60_000)
+    row = await _counted(engine, queue, backlog=11, ready=10, delayed=1, leased=0)
+    # Between two looks, so up to 2 s too early.
+    assert before - 2_100 <= row.oldest_at_ms <= after
+    got = await receive(engine, queue, max=4, lease_ms=60_000)
+    await ack(engine, queue, got[:1])
+    row = await _counted(engine, queue, backlog=10, ready=6, delayed=1, leased=3)
+    (tag,) = (await engine.queues.get_queue(BY, queue)).tags
+    assert (tag.backlog, tag.ready, tag.delayed, tag.leased) == (row.backlog, row.ready, row.delayed, row.leased)
+
+
+async def test_time_alone_changes_numbers(engine: Engine, queue: str) -> None:
+    await engine.queues.create_queue(BY, queue, QueueSettings(partitions=1))
+    await send(engine, queue, "a", "b")
+    await send(engine, queue, "c", delay_ms=9_000)
+    await receive(engine, queue, max=1, lease_ms=9_000)
+    await _counted(engine, queue, ready=1, leased=1, delayed=1)
+    # Nobody uses it meanwhile, so nobody owns its units any more when that ends.
+    await asyncio.sleep(8)
+    await _counted(engine, queue, within_s=8, ready=3, leased=0, delayed=0)
+
+
+async def test_the_oldest_is_of_what_is_not_settled(own_engine: Engine) -> None:
+    await own_engine.queues.create_queue(BY, "q", QueueSettings(partitions=1))
+    (first,) = await send(own_engine, "q", "first")
+    await asyncio.sleep(4)
+    (second,) = await send(own_engine, "q", "second")
+    row = await _counted(own_engine, "q", ready=2)
+    assert first.sent_at_ms - 2_000 <= row.oldest_at_ms <= first.sent_at_ms
+    await ack(own_engine, "q", await receive(own_engine, "q", max=1))
+    row = await _counted(own_engine, "q", ready=1, backlog=1)
+    assert second.sent_at_ms - 2_000 <= row.oldest_at_ms <= second.sent_at_ms
+    await ack(own_engine, "q", await receive(own_engine, "q", max=1))
+    assert (await _counted(own_engine, "q", backlog=0)).oldest_at_ms == 0
+
+
+async def test_another_worker_counts_when_one_stops_and_shows_what_that_counted(make_engine: MakeEngine) -> None:
+    one, two = await make_engine(), await make_engine()
+    await one.queues.create_queue(BY, "q", QueueSettings(partitions=1))
+    await send(one, "q", "a")
+    await _counted(two, "q", ready=1)
+    await one.stop()
+    await send(two, "q", "b")
+    await _counted(two, "q", ready=2)
+
+
+async def test_lost_rows_are_counted_again(own_engine: Engine, stack: Services) -> None:
+    for name in ("used", "idle"):
+        await own_engine.queues.create_queue(BY, name, QueueSettings(partitions=1))
+        await send(own_engine, name, "a", "b")
+        await _counted(own_engine, name, ready=2)
+    with redis.Redis.from_url(stack.redis_url) as client:
+        client.flushall()
+    for name in ("used", "idle"):
+        await _counted(own_engine, name, within_s=20, backlog=2)
+
+
+async def test_a_queue_that_is_gone_leaves_no_row(own_engine: Engine) -> None:
+    await own_engine.queues.create_queue(BY, "q", QueueSettings(partitions=1))
+    await _counted(own_engine, "q", backlog=0)
+    store = own_engine.parts.administration.queues.collector.store
+    assert await store.size() == 1
+    await own_engine.queues.delete_queue(BY, "q")
+
+    async def gone() -> bool:
+        return await store.size() == 0
+
+    await eventually(gone)
+
+
+async def test_a_queue_of_nobody_is_counted_in_its_turn(own_engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(collector, "STILL_S", 1.0)
+    await own_engine.queues.create_queue(BY, "q", QueueSettings(partitions=1))
+    await _counted(own_engine, "q", backlog=0)
+    # As a producer of Kafka does, of which no worker hears.
+    record = own_engine.catalog.queues["q"]
+    await own_engine.log.append(record.topic, 0, b"raw")
+    await _counted(own_engine, "q", backlog=1)
+
+
+async def test_pages_and_what_is_refused(own_engine: Engine) -> None:
+    for number in range(5):
+        await own_engine.queues.create_queue(BY, f"q{number}", QueueSettings(partitions=1))
+        await send(own_engine, f"q{number}", *"x" * number)
+    await _counted(own_engine, "q4", ready=4)
+    names, cursor = [], ""
+    while True:
+        rows, after = await own_engine.queues.list_counts(BY, "q", 2, "backlog", cursor)
+        names += [row.name for row in rows]
+        if after is None:
+            break
+        cursor = after
+    assert names == ["q4", "q3", "q2", "q1", "q0"]
+    with pytest.raises(InvalidValue, match="sort must be one of name, backlog"):
+        await own_engine.queues.list_counts(BY, sort="worst")
+    with pytest.raises(InvalidValue, match="cursor"):
+        await own_engine.queues.list_counts(BY, cursor="?")
+
+
+async def test_nobody_sees_the_numbers_of_a_queue_that_they_may_not_look_at(make_engine: MakeEngine) -> None:
+    engine = await make_engine(auth="required", admin_key_id="root", admin_key_secret="s" * 16)
+    await engine.queues.create_queue(BY, "q", QueueSettings(partitions=1))
+    await _counted(engine, "q", backlog=0)
+    stranger = Principal("stranger")
+    assert await engine.queues.list_counts(stranger) == ([], None)
