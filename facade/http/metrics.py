@@ -19,13 +19,13 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
+from facade.http import queue_metrics
 from facade.http.operation import Answer, Call, Example, Operation
 
 if TYPE_CHECKING:
     from engine.engine import Engine
     from engine.shapes import Alarm
 
-MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 # From a hot verb without a wait to the longest long poll (60 s).
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 60.0)
 
@@ -203,10 +203,11 @@ def _nothing() -> None:
 
 
 def operations(metrics: Metrics) -> tuple[Operation, ...]:
-    """GET /metrics."""
+    """GET /metrics, and /metrics/queues."""
 
     async def run(engine: Engine, call: Call) -> Answer:
-        return Answer(metrics.text(partial(engine.queues.knows, call.by)), media_type=MEDIA_TYPE)
+        text = metrics.text(partial(engine.queues.knows, call.by)) + await queue_metrics.worst(engine, call)
+        return Answer(text, media_type=queue_metrics.MEDIA_TYPE)
 
     return (
         Operation(
@@ -221,4 +222,5 @@ def operations(metrics: Metrics) -> tuple[Operation, ...]:
             or_anonymous=True,
             media_type="text/plain",
         ),
+        queue_metrics.OPERATION,
     )

@@ -15,6 +15,7 @@ from engine.plane.whys import WHYS
 from engine.queues.alarms import KINDS
 from engine.queues.clock_skew import ABOUT as ABOUT_SKEW
 from engine.queues.clock_skew import KIND as CLOCK_SKEW
+from facade.http.queue_metrics import AGE, FAMILIES, MESSAGES, TOTAL
 from tests.docs.markdown import item, wrapped
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -22,8 +23,8 @@ _PREFIX = "leaseway_"
 HEAD = """# Metrics
 
 Written by `make docs` from the names in the code; a test keeps it fresh. `GET /metrics` has them
-in the text format of Prometheus, for one worker: whichever accepted the connection. A counter
-appears when it has counted something.
+in the text format of Prometheus, for one worker: whichever accepted the connection. What is in
+queues is the same from every worker. A counter appears when it has counted something.
 
 """
 # Metric -> kind, meaning. An alarm's labels are in a section of their own.
@@ -57,6 +58,21 @@ MEANINGS = {
     "leaseway_connections_refused_total": ("counter", "Connections beyond the bound, while none was idle."),
     "leaseway_connections_idle_closed_total": ("counter", "Idle connections that were closed for new ones."),
     "leaseway_alarm": ("gauge", "What needs attention, by `kind` and `queue`; see below."),
+    TOTAL: ("gauge", "Messages of all queues that are not settled, by `state`, as one worker counts them for all."),
+    MESSAGES: (
+        "gauge",
+        (
+            "The same by `queue`, added up over its tags: of the 50 queues with the oldest messages. "
+            "`GET /metrics/queues?prefix=&family=` has all queues."
+        ),
+    ),
+    AGE: (
+        "gauge",
+        (
+            "Age of the oldest message of a `queue` that is not settled, delayed and leased ones too; 0 without one. "
+            "Of the same queues."
+        ),
+    ),
     "leaseway_journal_lag_seconds": (
         "gauge",
         "Age of the oldest change that Kafka lacks, over the partitions that this worker owns.",
@@ -264,7 +280,7 @@ def names() -> set[str]:
         for argument in _calls(tree, family):
             if isinstance(argument, ast.Constant):
                 found.add(str(argument.value) + ("_total" if family.startswith("Counter") else ""))
-    return found
+    return found | FAMILIES.keys() | {TOTAL}
 
 
 def page() -> str:

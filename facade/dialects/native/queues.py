@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import UNSET
 
 from facade.dialects.native.reference import examples
-from facade.dialects.native.wire.render import policy_reply, queue_reply, tag_reply
+from facade.dialects.native.wire.render import counts_reply, policy_reply, queue_reply, tag_reply
 from facade.dialects.native.wire.replies import QueuesReply, RedrivePolicyReply, TagReply, TagsReply
 from facade.dialects.native.wire.settings import CreateQueueBody, QueueReply, SetQueueBody, policy_of, settings_of
 from facade.dialects.native.wire.shapes import CopyBody, CreateTagBody, ListQueuesQuery, RedrivePolicyBody
@@ -21,6 +21,7 @@ from facade.http.problem import ProblemError
 
 if TYPE_CHECKING:
     from engine.engine import Engine
+    from engine.shapes import Principal
 
 _QUEUE = {"queue": QUEUE_RULE}
 
@@ -36,10 +37,23 @@ async def create_queue(engine: Engine, call: Call) -> Answer:
 
 
 async def list_queues(engine: Engine, call: Call) -> Answer:
-    """A page of names."""
+    """A page of names, or of counts."""
     asked: ListQueuesQuery = call.query
+    if asked.counts:
+        return await _counts(engine, call.by, asked)
+    for field in ("sort", "cursor"):
+        if (given := getattr(asked, field)) is not UNSET:
+            raise ProblemError("invalid_value", f"{field} is for counts=true", field=field, given=given)
     names, after = await engine.queues.list_queues(call.by, asked.prefix, asked.limit, None if asked.after is UNSET else asked.after)
     return Answer(QueuesReply(queues=names, next=after))
+
+
+async def _counts(engine: Engine, by: Principal, asked: ListQueuesQuery) -> Answer:
+    if asked.after is not UNSET:
+        raise ProblemError("invalid_value", "with counts=true the next page is named by `cursor`", field="after", given=asked.after)
+    sort, cursor = asked.sort or "name", asked.cursor or ""
+    rows, after = await engine.queues.list_counts(by, asked.prefix, asked.limit, sort, cursor)
+    return Answer(QueuesReply(queues=[row.name for row in rows], counts=[counts_reply(row) for row in rows], next=after))
 
 
 async def get_queue(engine: Engine, call: Call) -> Answer:
@@ -148,7 +162,7 @@ OPERATIONS = (
         body=CreateQueueBody,
         codes=("queue_exists", "queue_in_use", "quota_exceeded"),
     ),
-    _operation("list_queues", "GET", "", "List names of queues", list_queues, {200: QueuesReply}, query=ListQueuesQuery),
+    _operation("list_queues", "GET", "", "List names, or counts, of queues", list_queues, {200: QueuesReply}, query=ListQueuesQuery),
     _operation("get_queue", "GET", "/{queue}", "A queue: settings, tags, counts", get_queue, {200: QueueReply}),
     _operation(
         "set_queue",

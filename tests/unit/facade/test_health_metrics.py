@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import re
+from typing import Any
 
 import httpx
 import pytest
 
-from engine.errors import NotAuthenticated, Overloaded
-from engine.shapes import Alarm
-from facade.http import health
+from engine.errors import NotAuthenticated, Overloaded, StoreUnavailable
+from engine.shapes import Alarm, Principal, QueueCounts
+from facade.http import health, queue_metrics
 from tests.unit.facade.double import RecordingEngine
 
 
@@ -122,6 +123,52 @@ async def test_metrics_name_no_queue_to_who_is_not_told_of_all(
     engine.refuse = NotAuthenticated()
     assert (await client.get("/metrics")).status_code == 200, "nobody in particular is let in"
     assert (await client.get("/metrics", auth=("k", "wrong"))).status_code == 401, "who claims to be somebody has to be"
+
+
+async def test_metrics_have_all_messages_and_the_worst_queues(
+    client: httpx.AsyncClient, engine: RecordingEngine
+) -> None:
+    engine.answers["count_all"] = QueueCounts("", ready=40, leased=2)
+    engine.answers["list_counts"] = [QueueCounts("orders", ready=7, oldest_at_ms=4_000, as_of_ms=9_000)], None
+    lines = (await client.get("/metrics")).text.splitlines()
+    assert 'leaseway_messages{state="ready"} 40' in lines
+    assert 'leaseway_queue_messages{queue="orders",state="ready"} 7' in lines
+    assert 'leaseway_queue_oldest_message_age_seconds{queue="orders"} 6.0' in lines
+    engine.error = StoreUnavailable("away")
+    text = (await client.get("/metrics")).text
+    assert "leaseway_messages" not in text
+    assert "leaseway_requests_total" in text
+
+
+async def test_metrics_do_not_wait_for_a_mute_redis(
+    client: httpx.AsyncClient, engine: RecordingEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(queue_metrics, "WITHIN_S", 0.01)
+
+    async def count_all() -> QueueCounts:
+        await asyncio.Event().wait()
+        return QueueCounts("")
+
+    engine.count_all = count_all  # type: ignore[attr-defined]
+    assert "leaseway_requests_total" in (await client.get("/metrics")).text
+
+
+async def test_metrics_of_queues_are_of_all_pages(client: httpx.AsyncClient, engine: RecordingEngine) -> None:
+    pages = iter([([QueueCounts("a", ready=1, as_of_ms=9)], "next"), ([QueueCounts("b", ready=2, as_of_ms=9)], None)])
+
+    async def list_counts(by: Principal, prefix: str, *, limit: int, cursor: str) -> Any:
+        engine.calls.append((prefix, cursor))
+        return next(pages)
+
+    engine.list_counts = list_counts  # type: ignore[attr-defined]
+    answer = await client.get("/metrics/queues?prefix=o&family=leaseway_queue_messages")
+    assert engine.calls == [("o", ""), ("o", "next")]
+    assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
+    found = [line for line in answer.text.splitlines() if 'state="ready"' in line]
+    assert found == [f'leaseway_queue_messages{{queue="{name}",state="ready"}} {n}' for n, name in enumerate("ab", 1)]
+    assert "seconds" not in answer.text
+    wrong = await client.get("/metrics/queues?family=all")
+    assert (wrong.status_code, wrong.json()["field"]) == (400, "family")
 
 
 async def test_metrics_name_the_queues_that_who_asks_is_told_of(

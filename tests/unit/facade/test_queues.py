@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from engine.shapes import KeyInfo, Principal
+from engine.shapes import KeyInfo, Principal, QueueCounts
 from schemas.filters import Condition, Filter
 from schemas.records.settings import QueueSettings, RedrivePolicy
 from schemas.vocabulary import Role
@@ -172,6 +172,31 @@ async def test_a_lister_pages_by_the_last_name(client: httpx.AsyncClient, engine
     answer = await client.get("/v1/queues?prefix=a&limit=2&after=a")
 
     assert (answer.json(), engine.calls) == ({"queues": ["a", "b"], "next": "b"}, [("list_queues", BY, "a", 2, "a")])
+
+
+async def test_a_lister_of_counts_has_an_order_and_a_cursor(client: httpx.AsyncClient, engine: RecordingEngine) -> None:
+    rows = [QueueCounts("orders", 15, 1, 2, 3, 4, 5, 6, 7), QueueCounts("new")]
+    engine.answers["list_counts"] = rows, "Wzcs"
+    answer = await client.get("/v1/queues?counts=true&prefix=o&limit=2&sort=oldest&cursor=WzYs")
+    assert engine.calls == [("list_counts", BY, "o", 2, "oldest", "WzYs")]
+    names = ("backlog", "ready", "delayed", "leased", "parked", "stored", "oldest_at_ms", "as_of_ms")
+    assert answer.json() == {
+        "queues": ["orders", "new"],
+        "counts": [
+            {"name": "orders", **dict(zip(names, (15, 1, 2, 3, 4, 5, 6, 7), strict=True))},
+            {"name": "new", **dict.fromkeys(names[:6], 0), "oldest_at_ms": None, "as_of_ms": None},
+        ],
+        "next": "Wzcs",
+    }
+
+
+@pytest.mark.parametrize("query", ["sort=oldest", "cursor=x", "counts=true&after=a", "counts=maybe"])
+async def test_a_field_of_the_other_kind_of_list_is_refused_by_name(
+    client: httpx.AsyncClient, engine: RecordingEngine, query: str
+) -> None:
+    answer = await client.get(f"/v1/queues?{query}")
+    field = query.rsplit("&", maxsplit=1)[-1].split("=", maxsplit=1)[0]
+    assert (answer.status_code, answer.json()["field"], engine.calls) == (400, field, [])
 
 
 async def test_a_tag_starts_now_and_sees_all_unless_told(client: httpx.AsyncClient, engine: RecordingEngine) -> None:

@@ -14,6 +14,7 @@ from engine.shapes import (
     KeyInfo,
     ParkedPage,
     Peeked,
+    QueueCounts,
     QueueInfo,
     Sent,
     TagInfo,
@@ -33,6 +34,7 @@ from facade.dialects.native.wire.replies import (
     ParkedGroupReply,
     ParkedReply,
     PeekedReply,
+    QueueCountsReply,
     RedrivePolicyReply,
     ResultReply,
     ResultsReply,
@@ -54,6 +56,21 @@ from schemas.vocabulary import DEFAULT_PRIORITY, NATIVE_SENDER, SOURCE_QUEUE_ATT
 def policy_reply(policy: RedrivePolicy, fault: str) -> RedrivePolicyReply:
     """A redrive policy, and why it moves nothing."""
     return RedrivePolicyReply(dead_letter_queue=policy.dead_letter_queue, max_receive_count=policy.max_receive_count, stopped=fault)
+
+
+def counts_reply(row: QueueCounts) -> QueueCountsReply:
+    """What was counted in a queue."""
+    return QueueCountsReply(
+        name=row.name,
+        backlog=row.backlog,
+        ready=row.ready,
+        delayed=row.delayed,
+        leased=row.leased,
+        parked=row.parked,
+        stored=row.stored,
+        oldest_at_ms=row.oldest_at_ms or None,
+        as_of_ms=row.as_of_ms or None,
+    )
 
 
 def queue_reply(queue: QueueInfo) -> Struct:

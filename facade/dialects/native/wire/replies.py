@@ -81,11 +81,28 @@ class TagReply(Reply, frozen=True, kw_only=True):
     redrive_policy: Annotated[RedrivePolicyReply | None, about("Where messages go that die under it; null = as in the queue.")]
 
 
+class QueueCountsReply(Reply, frozen=True, kw_only=True):
+    """What is in a queue, added up over its tags: a message that two tags have counts twice.
+    `backlog` = ready + delayed + leased + parked + stored.
+    """
+
+    name: Annotated[str, about("The queue's name.")]
+    backlog: Annotated[Count, about("Messages that are not settled.")]
+    ready: Annotated[Count, about("Receivable now.")]
+    delayed: Annotated[Count, about("Receivable later.")]
+    leased: Annotated[Count, about("With consumers.")]
+    parked: Annotated[Count, about("FIFO: each the first of a group that waits for somebody to unpark it.")]
+    stored: Annotated[Count, about("In Kafka, beyond what is in hand: will be ready.")]
+    oldest_at_ms: Annotated[int | None, about("When the oldest message was sent that is not settled (epoch ms); null = there is none.")]
+    as_of_ms: Annotated[int | None, about("When that was counted (epoch ms); null = it was not yet.")]
+
+
 class QueuesReply(Reply, frozen=True, kw_only=True):
-    """A page of names; `next` = null at the end, else the `after` of the next page."""
+    """A page of queues; `next` = null at the end."""
 
     queues: Annotated[list[str], about("Names, in order.")]
-    next: Annotated[str | None, about("The `after` of the next page; null at the end.")]
+    counts: Annotated[list[QueueCountsReply], about("Asked with `counts`: what is in them, in the same order.")] | UnsetType = UNSET
+    next: Annotated[str | None, about("The `after`, or with `counts` the `cursor`, of the next page; null at the end.")]
 
 
 class SharedQueueReply(Reply, frozen=True, kw_only=True):

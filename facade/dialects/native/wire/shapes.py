@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
-from engine.rules.limits import ASKED, MAX_ATTRIBUTES, MAX_CONTACT, MAX_QUEUE_NAME, MAX_URL
+from engine.rules.limits import ASKED, MAX_ATTRIBUTES, MAX_CONTACT, MAX_QUEUE_NAME, MAX_URL, SORTS
 from facade.dialects.native.wire.units import (
     ATTRIBUTE_NAME_PATTERN,
     ATTRIBUTE_TYPE_PATTERN,
@@ -266,11 +266,16 @@ class UserQuotaBody(Body, frozen=True, kw_only=True):
 
 
 class ListQueuesQuery(Body, frozen=True, kw_only=True):
-    """Names in order, `limit` a page; `after` continues behind a name."""
+    """Names in order, `limit` a page; `after` continues behind a name. With `counts`: what is in
+    each queue, in the order of `sort`; `cursor` continues a page.
+    """
 
     prefix: Annotated[str, Meta(max_length=MAX_QUEUE_NAME, description="Only names that begin so.")] = ""
     limit: Annotated[Whole, within("limit", "Names of a page.")] = 100
     after: Annotated[str, Meta(max_length=MAX_QUEUE_NAME, description="Only names behind this one.")] | UnsetType = UNSET
+    counts: Annotated[bool, Meta(description="Also count what is in each queue.")] = False
+    sort: Annotated[str, one_of(SORTS, "By the name; else the greatest number or the oldest message first.")] | UnsetType = UNSET
+    cursor: Annotated[str, Meta(max_length=512, description="With `counts`: the `next` of the page before.")] | UnsetType = UNSET
 
 
 class ParkedQuery(Body, frozen=True, kw_only=True):
