@@ -292,8 +292,9 @@ class Poller:
         """Learns from what a partition has answered, adds what it has leased to the poll, and says
         how many that is.
         """
+        line = poll.line
         self._note_receive(poll.queue, partition, received)
-        poll.line.learn(partition, wakes, received, asyncio.get_running_loop().time())
+        line.learn(partition, wakes, received, asyncio.get_running_loop().time())
         if received.dying:
             self._move(poll.queue, poll.tag, partition, received.dying)
         if received.parked:
@@ -303,7 +304,7 @@ class Poller:
                 poll.queue.name, poll.tag.name, partition, len(received.parked), received.parked[0],
             )  # fmt: skip
         if received.leased:
-            poll.line.served = partition
+            line.served = partition
             poll.leases.append((partition, received))
         return len(received.leased)
 
