@@ -69,13 +69,15 @@ class Pointed(Struct, frozen=True):
 
 
 class Brought(Struct, frozen=True):
-    """How many were brought, where the mark is now, and whether the window takes no more. `stale`:
-    the mark was another, nothing was done.
+    """How many were brought, where the mark is now, whether the window takes no more, and when the
+    first of what was brought is visible (ms), 0 = nothing was. `stale`: the mark was another,
+    nothing was done.
     """
 
     count: int
     mark: Mark
     full: bool
+    head_ms: int = 0
     stale: bool = False
 
 
@@ -113,7 +115,7 @@ class DeferredScripts:
         names = (keys.meta, keys.body, keys.refs, keys.outbox, keys.far, keys.except_, keys.pointers,
                  t.visible, t.ahead, t.delayed, t.delivery, t.order, t.groups)  # fmt: skip
         channel = "" if self.units.alone else wake_channel(self.units.prefix, unit.incarnation)
-        payload = "" if self.units.alone else wake_up(unit.partition, self.units.name, messages[0].due_ms if messages else 0)
+        payload = "" if self.units.alone else wake_up(unit.partition, self.units.name)
         arguments: list[Argument] = [
             generation, epoch, now_ms, channel, payload, w.messages, w.bytes, w.max_open, tag, str(found), to.ms, to.offset,
             self.units.clock.early_ms,
@@ -122,8 +124,8 @@ class DeferredScripts:
             arguments += (one.offset, one.due_ms, one.packed, one.group)
         reply = await self.units.scripts.run("bring", names, arguments)
         if reply[0] == b"STALE":
-            return Brought(0, found, False, True)
-        return Brought(reply[1], Mark.parse(reply[2].decode()), bool(reply[3]))
+            return Brought(0, found, False, stale=True)
+        return Brought(reply[1], Mark.parse(reply[2].decode()), bool(reply[3]), reply[4])
 
     async def passed(
         self, unit: Unit, generation: int, tag: int, below: int, *, max: int, only_due: bool = False, now_ms: int = 0

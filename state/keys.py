@@ -69,17 +69,15 @@ class TagKeys:
 
 
 def wake_channel(prefix: str, incarnation: str) -> str:
-    """Channel of a queue's wake-ups; the payload is a partition number, after a load with who
-    loaded and what (`wake_up`).
+    """Channel of a queue's wake-ups; the payload is a partition number, with who wakes (`wake_up`)
+    and, after a load, since when the first message is visible.
     """
     return f"{prefix}:wake:{incarnation}"
 
 
-def wake_up(partition: int, name: str, head_ms: int = 0) -> str:
-    """Payload of a wake-up that the worker of that name need not hear, for what is visible since
-    `head_ms` (0 = not known).
-    """
-    return f"{partition} {name} {head_ms}"
+def wake_up(partition: int, name: str) -> str:
+    """Payload of a wake-up that the worker of that name need not hear."""
+    return f"{partition} {name}"
 
 
 def lock_key(prefix: str, name: str) -> str:

@@ -17,7 +17,6 @@ from msgspec.structs import replace
 
 from state.errors import StateLost
 from state.keys import Unit, wake_channel, wake_up
-from state.packed import first_due
 from state.redis.calls import ack_call, extend_call, give_back_call, load_call, probe_call, receive_call, release_call
 from state.redis.wire import Argument
 from state.replies import (
@@ -106,7 +105,7 @@ class LeaseScripts:
         channel = "" if self.units.alone else wake_channel(self.units.prefix, unit.incarnation)
         early: Argument = self.units.clock.early_ms
         now: Argument = now_ms
-        payload: Argument = "" if self.units.alone else wake_up(unit.partition, self.units.name, first_due(entries))
+        payload: Argument = "" if self.units.alone else wake_up(unit.partition, self.units.name)
         names, head = load_call(
             self.units.of(unit), self.units.window, generation, tags, epoch=epoch, now=now, channel=channel, payload=payload,
             scan=scan or (-1, -1), prime=(-1, 0) if prime is None else (prime[0], prime[1]), early=early,
@@ -114,8 +113,8 @@ class LeaseScripts:
         arguments: list[Argument] = [*head]
         for e in entries:
             arguments += (e.offset, e.packed, e.mask, e.move_key, e.reason, e.group, e.dedup, e.count)
-        _, cursors, full, taken, seen, repeats = await self.units.scripts.run("load", names, arguments)
-        return Loaded(cursors, [bool(f) for f in full], taken, seen, dict(zip(repeats[::2], repeats[1::2], strict=True)))
+        _, cursors, full, taken, seen, repeats, head_ms = await self.units.scripts.run("load", names, arguments)
+        return Loaded(cursors, [bool(f) for f in full], taken, seen, dict(zip(repeats[::2], repeats[1::2], strict=True)), head_ms)
 
     async def receive(
         self,

@@ -6,9 +6,6 @@ Lua reads the same header (`struct.unpack` in `state/lua/`).
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
-
-from state.replies import LoadEntry
 
 _HEADER = struct.Struct(">QQq")
 HEADER_BYTES = _HEADER.size
@@ -21,16 +18,6 @@ def pack_body(sent_at_ms: int, due_ms: int, lease_ms: int | None, record: bytes)
     With `record` b"" it keeps no body, so nothing of an own lease either.
     """
     return _HEADER.pack(sent_at_ms, due_ms, -1 if lease_ms is None else lease_ms) + record
-
-
-def first_due(entries: Sequence[LoadEntry]) -> int:
-    """When the first of these is due (ms), 0 = none is."""
-    first = b""
-    for entry in entries:
-        due = entry.packed[8:16]
-        if due and (due < first or not first):
-            first = due
-    return int.from_bytes(first)
 
 
 def delay_of_body(packed: bytes) -> int:

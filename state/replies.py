@@ -73,7 +73,8 @@ class Loaded(Struct, frozen=True):
     """After a load: cursor and fullness per tag, in the order of the call, and how many were taken.
 
     FIFO: `seen` is the next offset in the order of the log, -1 = not known; `repeats` names the
-    earlier message that one repeats.
+    earlier message that one repeats. `head_ms`: when the first of what was taken is visible, no
+    later than now but for a delay; 0 = none is.
     """
 
     cursors: list[int]
@@ -81,6 +82,7 @@ class Loaded(Struct, frozen=True):
     taken: int
     seen: int
     repeats: dict[int, int]
+    head_ms: int
 
 
 class Leased(Struct, frozen=True):

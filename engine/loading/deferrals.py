@@ -139,7 +139,7 @@ class Deferrals:
         reached("bring.done")
         if brought.count:
             self._counters.count("brought_total", brought.count)
-            self._receivable(loader.unit.incarnation, loader.partition, messages[0].due_ms)
+            self._receivable(loader.unit.incarnation, loader.partition, brought.head_ms)
         return brought
 
     async def _messages(self, queue: Queue, tag: TagRecord, partition: int, pointers: Sequence[Pointer]) -> list[Pointed]:

@@ -15,7 +15,6 @@ from runtime.counters import Counters
 from runtime.signals import Signal
 from state.errors import StateError
 from state.keys import Unit
-from state.packed import first_due
 from state.replies import LoadEntry
 from state.store import Store
 
@@ -60,7 +59,7 @@ class WriteThrough:
             self._counters.count("write_through_failed_total")
             self._forget(unit, entries)
             return {}
-        self._receivable(queue.incarnation, partition, first_due(entries))
+        self._receivable(queue.incarnation, partition, loaded.head_ms)
         last = entries[-1].offset + entries[-1].count
         if not loaded.taken:
             self._forget(unit, entries)

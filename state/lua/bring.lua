@@ -17,7 +17,7 @@
 -- ARGV 2 epoch: of the owner
 -- ARGV 3 now: ms, the time of the service; 0 = Redis' clock (tests)
 -- ARGV 4 channel: wake-ups go there; '' = nobody else listens
--- ARGV 5 payload: of a wake-up, the partition and who brings
+-- ARGV 5 payload: of a wake-up, the partition and who brings; the script adds `head`
 -- ARGV 6 window_messages: bodies
 -- ARGV 7 window_bytes: bytes of bodies
 -- ARGV 8 max_open: messages a tag may have open beside those that are leased
@@ -25,18 +25,18 @@
 -- ARGV 10 mark: where the caller found the mark, ms:offset
 -- ARGV 11 to_ms: up to there the messages given are all there are, by what the wheel and `pointers` had
 -- ARGV 12 to_offset
--- ARGV 13 early_ms: how far the time of the service is ahead of the log's, less than 0: behind it; a delay is over so
---   much later
+-- ARGV 13 early_ms: how far the time of the service is ahead of the log's (< 0: behind): a delay is over so much later
 -- ARGV + per message, by due ms and offset: offset, due ms, header and record or '' (the tag does not want it), group
 --   (8 bytes) or ''
 -- OUT 1 status: STALE = the mark is another
 -- OUT 2 brought: how many
 -- OUT 3 mark: where it is now, ms:offset
 -- OUT 4 full: 1 = the window takes no more, else 0
+-- OUT 5 head: when the first of what it brought is visible (ms), 0 = nothing was
 -- STATUS OK STALE FENCED FULL LOST
 -- INV a message is brought at most once, and only if it was deferred; what the mark passes is in the window
 -- COST O(messages log open)
--- VERSION 2
+-- VERSION 3
 -- INCLUDE clock journal delivery guard groups fair leased far
 local meta, body, refs, outbox, far, except, pointers = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
 local visible, ahead, delayed, delivery, order, groups = KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12], KEYS[13]
@@ -61,7 +61,7 @@ end
 local open = redis.call('ZCARD', visible)
 open = open - leased_of(visible, delayed, open, now)
 local bodies, bytes = redis.call('HLEN', body), tonumber(redis.call('HGET', meta, 'bytes') or '0')
-local offsets, dues, full, first_bytes = {}, {}, 0, bytes
+local offsets, dues, full, first_bytes, head = {}, {}, 0, bytes, 0
 -- HEADER: bytes of the header, as packed.HEADER_BYTES.
 local HEADER = 24
 local function hold(off, packed)
@@ -89,10 +89,10 @@ for a = 14, #ARGV, 4 do
       join(visible, order, groups, {due = at, off = off, group = group}, now)
     end
     hold(off, packed)
-    open, offsets[#offsets + 1], dues[#dues + 1] = open + 1, off, due
+    open, offsets[#offsets + 1], dues[#dues + 1], head = open + 1, off, due, head > 0 and head or at
   end
 end
-if not after(mark, to.ms, to.off) then return {'OK', 0, ARGV[10], full} end
+if not after(mark, to.ms, to.off) then return {'OK', 0, ARGV[10], full, 0} end
 local text = mark_text(to.ms, to.off)
 redis.call('HSET', meta, 'w:' .. tag, text)
 count_deferred(meta, far, tag, dues, -1)
@@ -116,5 +116,5 @@ seal(meta, tag, visible, delivery)
 seal_delayed(meta, tag, delayed)
 seal_groups(meta, tag, order, groups)
 seal_far(meta, far, except, pointers)
-if #offsets > 0 and ARGV[4] ~= '' then redis.call('PUBLISH', ARGV[4], ARGV[5]) end
-return {'OK', #offsets, text, full}
+if #offsets > 0 and ARGV[4] ~= '' then redis.call('PUBLISH', ARGV[4], ARGV[5] .. ' ' .. head) end
+return {'OK', #offsets, text, full, head}

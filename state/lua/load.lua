@@ -17,7 +17,7 @@
 -- ARGV 2 epoch: of the loader, 0 = write-through
 -- ARGV 3 now: ms, the time of the service; 0 = Redis' clock (tests)
 -- ARGV 4 channel: wake-ups go there; '' = nobody else listens
--- ARGV 5 payload: of a wake-up, the partition and who loads
+-- ARGV 5 payload: of a wake-up, the partition and who loads; the script adds `head`
 -- ARGV 6 window_messages: bodies
 -- ARGV 7 window_bytes: bytes of bodies
 -- ARGV 8 max_open: messages a tag may have open, with bodies or without, beside those that are leased
@@ -41,10 +41,11 @@
 -- OUT 4 taken: how many, all tags together, what is deferred too
 -- OUT 5 seen: -1 = not known
 -- OUT 6 repeats: {offset, offset of the message that it repeats ...}
+-- OUT 7 head: when the first of what it took is visible (ms), no later than now but for a delay; 0 = none is
 -- STATUS OK FENCED LOST
 -- INV an offset below the cursor or in ahead is never taken again; a cursor never passes a record it did not take
 -- COST O(entries x tags)
--- VERSION 8
+-- VERSION 9
 -- PLAIN plain/load.lua
 -- INCLUDE clock journal delivery guard groups fair head leased dedup turn origins far
 local meta, body, refs, outbox, origins, dedup, ids, pending =
@@ -89,7 +90,7 @@ for i = 1, tag_count do
   tag.open_first, tag.unit, tag.row = tag.open, unit, {}
   tags[i] = tag
 end
-local taken, added, shown, cursors, full = 0, 0, tags[1] and tags[1].unit.shown or 0, {}, {}
+local taken, added, shown, cursors, full, head = 0, 0, tags[1] and tags[1].unit.shown or 0, {}, {}, nil
 local function pass_ahead(tag)
   while tag.ahead_count > 0 and redis.call('SREM', tag.ahead, tag.cursor) == 1 do
     tag.ahead_count = tag.ahead_count - 1
@@ -151,7 +152,7 @@ local function insert(tag, entry)
     tag.grouped = true
   end
   hold_body(tag, entry)
-  tag.open, taken = tag.open + 1, taken + 1
+  tag.open, taken, head = tag.open + 1, taken + 1, math.min(head or entry.at, entry.at)
 end
 local function skip(tag, entry)
   if entry.reason == '' then return end
@@ -250,5 +251,5 @@ if fifo and f.seen >= 0 then
   if scan_from >= 0 and f.seen >= scan_from and scan_next > f.seen then f.seen = scan_next end
   redis.call('HSET', meta, 'seen', f.seen, 'dedups', redis.call('HLEN', dedup))
 end
-if taken > 0 and channel ~= '' then redis.call('PUBLISH', channel, payload) end
-return {'OK', cursors, full, taken, f.seen, f.repeats}
+if taken > 0 and channel ~= '' then redis.call('PUBLISH', channel, payload .. ' ' .. (head or 0)) end
+return {'OK', cursors, full, taken, f.seen, f.repeats, head or 0}

@@ -17,12 +17,11 @@ from state.replies import Window
 
 class Slot(Struct, frozen=True):
     """A place for what a call fills in; `kind` is that of native/src/plane/template.rs, and a test
-    compares them. `number` is added to it, or `text` put before it.
+    compares them. `number` is added to it.
     """
 
     kind: int
     number: int | None = None
-    text: str = ""
 
 
 NOW: Final = Slot(1)
@@ -31,7 +30,7 @@ LEASE: Final = Slot(3)
 UNTIL: Final = Slot(6)
 ROWS: Final = Slot(7)
 EARLY: Final = Slot(8)
-DONE_SEQ: Final = Slot(10)
+DONE_SEQ: Final = Slot(9)
 
 
 def plus_more(ms: int) -> Slot:
@@ -42,11 +41,6 @@ def plus_more(ms: int) -> Slot:
 def plus_keep(ms: int) -> Slot:
     """Returns the place for a time and what messages are kept longer by the service's clock."""
     return Slot(5, ms)
-
-
-def wake(text: str) -> Slot:
-    """Returns the place for a text and since when something is visible."""
-    return Slot(9, text=text)
 
 
 Word = TypeVar("Word", Argument, Argument | Slot)
@@ -151,7 +145,7 @@ def template(call: Call[Argument | Slot], *more: Slot) -> list[tuple[int, bytes]
 
 def _piece(word: Argument | Slot) -> tuple[int, bytes]:
     if isinstance(word, Slot):
-        return word.kind, word.text.encode() if word.number is None else b"%d" % word.number
+        return word.kind, b"" if word.number is None else b"%d" % word.number
     return 0, word if isinstance(word, bytes) else str(word).encode()
 
 
@@ -198,9 +192,10 @@ class Templates:
         """Returns the call of load.lua for records that Kafka has just taken. `name`: of this
         worker, for others who are woken; None = there are none.
         """
-        keys, channel, payload = UnitKeys(self._prefix, unit), "", Slot(0)
+        keys, channel = UnitKeys(self._prefix, unit), ""
+        payload: Argument | Slot = ""
         if name is not None:
-            channel, payload = wake_channel(self._prefix, unit.incarnation), wake(wake_up(unit.partition, name)[:-1])
+            channel, payload = wake_channel(self._prefix, unit.incarnation), wake_up(unit.partition, name)
         call = load_call(
             keys, self._window, generation, tags, epoch=0, now=NOW, channel=channel, payload=payload, scan=(-1, -1), prime=(-1, 0),
             early=EARLY,

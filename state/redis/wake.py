@@ -128,9 +128,9 @@ class Wake:
     def _told(self, kind: bytes, channel: bytes, data: bytes) -> None:
         incarnation = channel.decode().rpartition(":")[2]
         if kind == b"message":
-            partition, name, head_ms = (*data.decode().split(" "), "", "0")[:3]
-            if name != self._name:
-                self._heard(incarnation, int(partition), int(head_ms))
+            partition, *more = data.decode().split(" ")
+            if more[:1] != [self._name]:
+                self._heard(incarnation, int(partition), int(more[1]) if len(more) > 1 else 0)
         elif kind == b"subscribe":
             # What was published before Redis had the subscription was not heard.
             self._heard(incarnation, -1, 0)

@@ -4,7 +4,9 @@ the log: what has no delay at once, a delay never early, retention not before th
 
 from __future__ import annotations
 
+import asyncio
 import secrets
+from collections.abc import AsyncIterator
 
 import pytest
 
@@ -15,8 +17,10 @@ from state.keys import Unit
 from state.packed import pack_body
 from state.redis.connection import Connection
 from state.redis.scripts import read_scripts
+from state.redis.wake import Wake
 from state.replies import LoadEntry, Next, Received
 from state.store import Store
+from tests.services import Services
 
 NOW = 1_700_000_000_000
 GENERATION = 1
@@ -34,6 +38,19 @@ async def unit(store: Store, scripts: None) -> Unit:
     made = Unit(secrets.token_hex(6), 0)
     await store.upkeep.open(made, GENERATION, [(0, 0)])
     return made
+
+
+@pytest.fixture
+async def heard(stack: Services, store: Store, unit: Unit) -> AsyncIterator[asyncio.Queue[tuple[str, int, int]]]:
+    """What another worker hears of the unit's queue."""
+    told = asyncio.Queue[tuple[str, int, int]]()
+    wake = Wake(stack.redis_url, store.units.prefix, "another", lambda *one: told.put_nowait(one))
+    wake.want(unit.incarnation)
+    await wake.start()
+    while (await told.get())[0] != unit.incarnation:
+        pass
+    yield told
+    await wake.stop()
 
 
 def sent(offset: int, at_ms: int, delay_ms: int = 0, *, bare: bool = True, group: bytes = b"") -> LoadEntry:
@@ -65,6 +82,25 @@ async def test_a_message_without_a_delay_is_visible_at_once_though_redis_is_behi
         unit, GENERATION, [0], [sent(offset, NOW + 2002, bare=bare) for offset in range(2, 12)], now_ms=NOW + 1
     )
     assert [one.offset for one in (await receive(store, unit, NOW + 1)).leased] == list(range(10)), "the oldest first"
+
+
+@pytest.mark.parametrize("bare", [True, False])
+async def test_a_load_tells_who_waits_since_when_its_first_message_is_visible(
+    store: Store, unit: Unit, bare: bool, heard: asyncio.Queue[tuple[str, int, int]]
+) -> None:
+    """Not by Kafka's time, which is ahead here."""
+    for offsets, now_ms, delay_ms, head_ms in (
+        (range(2), NOW, 0, NOW),
+        (range(2, 3), NOW + 5000, 0, NOW + 2002),
+        (range(3, 4), NOW + 5000, 9000, NOW + 11_003),
+        (range(4), NOW + 5000, 0, 0),
+    ):
+        entries = [sent(offset, NOW + 2000 + offset, delay_ms, bare=bare) for offset in offsets]
+        loaded = await store.leases.load(unit, GENERATION, [0], entries, now_ms=now_ms)
+        assert loaded.head_ms == head_ms
+        if head_ms:
+            assert await asyncio.wait_for(heard.get(), 10) == (unit.incarnation, 0, head_ms)
+    assert heard.empty(), "nothing was taken"
 
 
 @pytest.mark.parametrize("bare", [False, True], ids=["with a body", "without"])
@@ -122,7 +158,7 @@ async def test_a_far_delay_is_over_in_the_time_of_kafka(store: Store, connection
     due_ms = kafka_ms + FAR_DELAY_MS + 60_000
     message = Pointed(0, due_ms, pack_body(kafka_ms, due_ms, None, b"body"), b"")
     brought = await store.deferred.bring(unit, GENERATION, epoch, 0, found.mark, Mark(due_ms, 1), [message], now_ms=NOW)
-    assert brought.count == 1
+    assert (brought.count, brought.head_ms) == (1, due_ms + 300_000)
     assert (await receive(store, unit, due_ms + 299_999)).leased == []
     assert len((await receive(store, unit, due_ms + 300_000)).leased) == 1
 

@@ -24,8 +24,6 @@ struct Loading {
     first: u64,
     end: u64,
     at_ms: i64,
-    /// When the first of them is visible.
-    head_ms: i64,
     keeps: bool,
     waiting: Vec<(Option<u64>, u8, Instant, usize)>,
 }
@@ -53,24 +51,17 @@ impl<C: Caller> Plane<C> {
         let waiting = sends.iter().map(|one| (who(one), one.verb, one.began, one.values.len())).collect();
         let values: Vec<Value> = sends.into_iter().flat_map(|one| one.values).collect();
         let end = first + values.len() as u64;
-        // The script has what is not delayed visible no later than now.
-        let now_ms = self.calls.now_ms();
-        let visible_ms = |value: &Value| match value.delay_ms {
-            0 => now_ms.min(at_ms as i64),
-            delay_ms => at_ms as i64 + delay_ms,
-        };
-        let head_ms = values.iter().map(visible_ms).min().unwrap_or(now_ms);
         let keeps = self.has_room(queue, &values, now);
         let (encoded, words) = self.entries(queue, &values, first, at_ms, keeps);
         if keeps {
             self.keep(queue, partition, values, first, at_ms, now);
         }
-        let values = Values { rows: Rows { encoded: &encoded, words }, wake_ms: head_ms, ..Values::default() };
+        let values = Values { rows: Rows { encoded: &encoded, words }, ..Values::default() };
         let tag = self.queues.get(&queue).and_then(|queue| queue.tags.keys().next().copied()).unwrap_or(0);
         let made = self.call((queue, tag), partition, Script::Load, values, Call::Load);
         let token = made.unwrap_or_else(|| self.calls.number());
         let at_ms = at_ms as i64;
-        self.loads.of.insert(token, Loading { queue, partition, first, end, at_ms, head_ms, keeps, waiting });
+        self.loads.of.insert(token, Loading { queue, partition, first, end, at_ms, keeps, waiting });
         if made.is_some() {
             self.loads.answer_until.push_back((now + SOON, token));
         } else {
@@ -118,9 +109,8 @@ impl<C: Caller> Plane<C> {
         now: Instant,
     ) {
         self.answer_sends(clients, token, now);
-        let Some(Loading { partition, first, end, head_ms, keeps, .. }) = self.loads.of.remove(&token) else {
-            return;
-        };
+        let Some(Loading { partition, first, end, keeps, .. }) = self.loads.of.remove(&token) else { return };
+        let head_ms = told.ok().and_then(|reply| reply.get(6)).map_or(0, Reply::int);
         self.wake(clients, queue, partition, head_ms, now);
         let taken = match told {
             Ok([_, cursors, _, taken, ..]) => {
@@ -164,7 +154,8 @@ impl<C: Caller> Plane<C> {
         self.end_batch(queue);
     }
 
-    /// Whoever waits for what was sent is served; Python hears of it when somebody waits there.
+    /// Whoever waits for what was sent is served (visible since `head_ms`, 0 = not known); Python hears of it when
+    /// somebody waits there.
     fn wake(&mut self, clients: &mut dyn Clients, number: u64, partition: usize, head_ms: i64, now: Instant) {
         self.woken(number, partition, head_ms, now);
         let is_heard = self.queues.get(&number).is_some_and(|queue| queue.is_watched || !queue.is_open);

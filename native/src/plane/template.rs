@@ -18,8 +18,6 @@ enum Slot {
     Until,
     /// How much later a due time of the log has come, by the service's clock.
     Early,
-    /// A text, and since when something is visible.
-    Wake(Vec<u8>),
     Rows,
     /// Up to which entry the journal has what is in an outbox.
     Done,
@@ -43,7 +41,6 @@ pub struct Values<'a> {
     pub keep_ms: i64,
     pub until_ms: i64,
     pub early_ms: i64,
-    pub wake_ms: i64,
     pub done_seq: i64,
     pub rows: Rows<'a>,
 }
@@ -90,8 +87,7 @@ impl Template {
                 6 => Slot::Until,
                 7 => Slot::Rows,
                 8 => Slot::Early,
-                9 => Slot::Wake(word.to_vec()),
-                10 => Slot::Done,
+                9 => Slot::Done,
                 _ => return Err(NotThere),
             };
             made.words += usize::from(slot != Slot::Rows);
@@ -121,12 +117,6 @@ impl Template {
                 }
                 Piece::Slot(Slot::Rows) => {
                     output.extend_from_slice(values.rows.encoded);
-                    continue;
-                }
-                Piece::Slot(Slot::Wake(text)) => {
-                    let mut word = text.clone();
-                    word.extend_from_slice(values.wake_ms.to_string().as_bytes());
-                    put_word(output, &word);
                     continue;
                 }
                 Piece::Slot(Slot::Early) => values.early_ms,
@@ -183,7 +173,7 @@ mod tests {
     #[test]
     fn what_is_cut_is_no_call() {
         for told in
-            [&[0x91, 0x92, 11, 0xc4, 0][..], &[0x91, 0x92, 4, 0xc4, 1, b'x'], &[0x91, 0x93, 0, 0xc4, 0], &[0x92]]
+            [&[0x91, 0x92, 10, 0xc4, 0][..], &[0x91, 0x92, 4, 0xc4, 1, b'x'], &[0x91, 0x93, 0, 0xc4, 0], &[0x92]]
         {
             assert!(Template::read(&mut Unpacker::new(told)).is_err());
         }

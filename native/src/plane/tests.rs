@@ -162,7 +162,7 @@ fn queue_told(number: u64, partitions: usize, may_hold: bool) -> Packer {
     queue.uint(0);
     queue.array(partitions);
     for partition in 0..partitions {
-        template(&mut queue, &[(0, &partition.to_string()), (1, ""), (8, ""), (9, "0 me "), (7, "")]);
+        template(&mut queue, &[(0, &partition.to_string()), (1, ""), (8, ""), (0, "0 me"), (7, "")]);
     }
     queue.uint(0);
     queue
@@ -294,6 +294,11 @@ impl Stage {
     }
 
     fn loaded(&mut self, taken: i64) {
+        self.loaded_since(taken, 4000);
+    }
+
+    /// The window has taken so many, of which the first is visible since `head_ms`.
+    fn loaded_since(&mut self, taken: i64, head_ms: i64) {
         let numbers = |some: &[i64]| Reply::Array(some.iter().map(|number| Reply::Int(*number)).collect());
         let items = vec![
             Reply::Bytes(b"OK".to_vec()),
@@ -302,6 +307,7 @@ impl Stage {
             Reply::Int(taken),
             Reply::Int(-1),
             numbers(&[]),
+            Reply::Int(head_ms),
         ];
         self.answer(Ok(Reply::Array(items)));
     }
@@ -311,7 +317,7 @@ impl Stage {
         self.send(1, &["a"]);
         self.appended(Appended::Stored { first, at_ms });
         self.call(LOAD);
-        self.loaded(1);
+        self.loaded_since(1, at_ms as i64);
     }
 }
 

@@ -17,7 +17,7 @@ do
         local t = call('TIME')
         now = t[1] * 1000 + math.floor(t[2] / 1000)
       end
-      local row, cursor, plain, shown = {}, tonumber(m[2]), true, tonumber(m[10] or '0')
+      local row, cursor, plain, shown, head = {}, tonumber(m[2]), true, tonumber(m[10] or '0'), now
       for a = 17, #ARGV, 8 do
         local packed, count = ARGV[a + 1], tonumber(ARGV[a + 7])
         -- A header alone; whose reason, group and so on are empty.
@@ -29,14 +29,14 @@ do
         local at = due == sent and math.min(due, now) or due + ARGV[15]
         if not plain or at > now or due - sent >= FAR then plain = false break end
         for off = cursor, cursor + count - 1 do row[#row + 1], row[#row + 2] = at, off end
-        cursor = cursor + count
+        cursor, head = cursor + count, math.min(head, at)
         if due == sent then shown = math.max(shown, at) end
       end
       if plain and #row > 0 and #row <= 2000 then
         open = open + call('ZADD', visible, unpack(row))
         call('HSET', meta, 'c:' .. tag, cursor, 'n:' .. tag, open .. ':' .. held, 'shown', shown)
-        if ARGV[4] ~= '' then call('PUBLISH', ARGV[4], ARGV[5]) end
-        return {'OK', {cursor}, {0}, #row / 2, tonumber(m[8] or '-1'), {}}
+        if ARGV[4] ~= '' then call('PUBLISH', ARGV[4], ARGV[5] .. ' ' .. head) end
+        return {'OK', {cursor}, {0}, #row / 2, tonumber(m[8] or '-1'), {}, head}
       end
     end
   end

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any, cast
 
 import pytest
 
+from engine.catalog.catalog import Catalog
 from engine.errors import Rebuilding
 from engine.receive.poll import Leases, Poll
+from engine.rules.queue import Queue
+from engine.window.write_through import WriteThrough
+from runtime.signals import Signal
 from schemas.records.settings import RedrivePolicy
+from state.packed import pack_body
 from state.redis.connection import Connection
+from state.replies import LoadEntry
 from tests.engine.room import Hand, Room
 from tests.unit.records import queue_record
 
@@ -79,6 +86,18 @@ async def test_several_callers_who_want_little_get_the_oldest_too(room: Room) ->
     room.wait_lists.woken(room.queue.incarnation, 1, older_ms)
     room.wait_lists.woken(room.queue.incarnation, 0, room.hand.now_ms)
     assert places(await poll(room, 1, everywhere=False, callers=2)) == [(1, 0)]
+
+
+async def test_what_was_written_first_comes_first_though_kafka_is_ahead(room: Room) -> None:
+    catalog, log = cast(Catalog, room.catalog), cast(Any, None)
+    write = WriteThrough(log, room.store, catalog, room.cache, room.counters, room.receivable, Signal[[Queue]]()).write
+    await poll(room, everywhere=True)
+    kafka_ms = room.hand.now_ms + 500
+    await write(room.queue, 1, [LoadEntry(0, pack_body(kafka_ms, kafka_ms, None, b"a"), "1")])
+    await room.hand.pass_s(0.1)
+    await room.send("b", partition=0)
+    room.wait_lists.woken(room.queue.incarnation, 0, room.hand.now_ms)
+    assert places(await poll(room, 1, everywhere=False)) == [(1, 0)]
 
 
 async def test_what_was_received_too_often_dies_and_is_nobodys(connection: Connection, hand: Hand) -> None:

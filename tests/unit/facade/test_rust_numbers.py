@@ -93,6 +93,5 @@ def test_places_of_a_call_have_the_same_numbers() -> None:
         "Done": calls.DONE_SEQ,
         "PlusMore": calls.plus_more(0),
         "PlusKeep": calls.plus_keep(0),
-        "Wake": calls.wake(""),
     }
     assert theirs == {name: slot.kind for name, slot in ours.items()}

@@ -60,7 +60,7 @@ impl Stage {
         told.text(b"lw.journal");
         told.uint(7);
         told.binary(b"0123456789ab/2");
-        template(&mut told, &[(0, "2"), (0, "meta"), (0, "outbox"), (0, "41"), (10, ""), (0, "3")]);
+        template(&mut told, &[(0, "2"), (0, "meta"), (0, "outbox"), (0, "41"), (9, ""), (0, "3")]);
         told.int(done_seq);
         [MOST, rounds, moved].iter().for_each(|number| told.uint(*number));
         self.plane.drain(&mut Unpacker::new(&told.bytes)).expect("told");

@@ -13,7 +13,7 @@ fn sends_are_stored_loaded_and_answered_in_turn() {
     assert_eq!(
         (&load[..5], &load[6..]),
         (
-            &["0", "5000", "0", "0 me 4000", "10"].map(String::from)[..],
+            &["0", "5000", "0", "0 me", "10"].map(String::from)[..],
             &["1", "", "", "", "", "1"].map(String::from)[..]
         )
     );
@@ -67,7 +67,7 @@ fn python_hears_of_what_was_sent_to_a_queue_that_is_closed() {
     assert_eq!(stage.woken(), [(0, 4000)]);
     stage.appended(Appended::Stored { first: 1, at_ms: 4001 });
     stage.call(LOAD);
-    stage.loaded(1);
+    stage.loaded_since(1, 4001);
     assert_eq!(stage.woken(), [(0, 4001)]);
 }
 
@@ -206,11 +206,17 @@ fn an_append_has_no_more_bytes_than_may_be_unless_one_send_has() {
 }
 
 #[test]
-fn what_the_log_has_in_a_time_to_come_is_visible_now() {
+fn the_script_says_since_when_what_it_has_taken_is_visible() {
     let mut stage = Stage::new(1, false);
-    stage.store(0, 9_000_000);
-    stage.plane.watch(QUEUE, true);
-    let now_ms = stage.plane.calls.now_ms() as u64;
-    assert_eq!(stage.unheard(), [(0, now_ms)]);
-    assert!(now_ms < 9_000_000);
+    for (first, is_taken, head_ms) in [(0, true, 4500), (1, false, 0)] {
+        stage.send(1, &["a"]);
+        stage.appended(Appended::Stored { first, at_ms: 9_000_000 });
+        stage.call(LOAD);
+        if is_taken {
+            stage.loaded_since(1, head_ms);
+        } else {
+            stage.answer(Err(Failure::Unknown("cut".into())));
+        }
+        assert_eq!(stage.unheard(), [(0, head_ms as u64)]);
+    }
 }
