@@ -8,7 +8,6 @@ the right to cancel or to reschedule.
 from __future__ import annotations
 
 import re
-import time
 from typing import TYPE_CHECKING, Final
 
 from engine.shapes import SendEntry, Sent
@@ -47,6 +46,6 @@ async def bring_forward(engine: Engine, call: Call, id: str, after_ms: int) -> t
     """Has a message be due so long from now: its next handle, and when that is. Raises as `revoke`
     does.
     """
-    due_ms = time.time_ns() // 1_000_000 + after_ms
+    due_ms = engine.messages.now_ms() + after_ms
     await engine.messages.reschedule(call.by, address(call.name).queue, id, due_ms)
     return _text(due_ms, id), due_ms

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
 
 from engine.shapes import SendEntry, Sent
@@ -57,7 +56,8 @@ async def send_message(call: Call, clients: Clients) -> pb.SendMessageResponse:
 
 def _recall_handle(topic: str, entry: SendEntry, sent: Sent, message_id: str) -> str:
     """By which a timed message can be taken back; "" = it is due already."""
-    return RecallHandle(topic, sent.sent_at_ms + entry.delay_ms, sent.id, message_id).text() if entry.delay_ms else ""
+    at_ms = entry.deliver_at_ms or 0
+    return RecallHandle(topic, at_ms, sent.id, message_id).text() if at_ms > sent.sent_at_ms else ""
 
 
 def _entry(call: Call, record: QueueRecord, topic: str, given: pb.Message) -> SendEntry:
@@ -76,20 +76,20 @@ def _entry(call: Call, record: QueueRecord, topic: str, given: pb.Message) -> Se
     if kind == MessageType.FIFO:
         group = ordering.stored(properties.message_group)
         return SendEntry(given.body, attributes, body_is_text=is_text, group=group, dedup_id=properties.message_id)
-    delay_ms = _delay_ms(call, properties) if kind == MessageType.DELAY else None
-    return SendEntry(given.body, attributes, delay_ms=delay_ms, body_is_text=is_text)
+    at_ms = _deliver_at_ms(call, properties) if kind == MessageType.DELAY else None
+    return SendEntry(given.body, attributes, deliver_at_ms=at_ms, body_is_text=is_text)
 
 
-def _delay_ms(call: Call, properties: pb.SystemProperties) -> int:
-    """Until the delivery time; a past one is now. Raises RocketError."""
+def _deliver_at_ms(call: Call, properties: pb.SystemProperties) -> int:
+    """The delivery time; a past one is now. Raises RocketError."""
     most_ms = call.common.settings.rocketmq_max_delay_s * 1000
     # Rounded up, for a message is never early.
     at_ms = time_ms(properties.delivery_timestamp, Code.ILLEGAL_DELIVERY_TIME, "delivery time")
-    delay_ms = max(0, at_ms - time.time_ns() // 1_000_000)
+    delay_ms = at_ms - call.engine.messages.now_ms()
     if delay_ms > most_ms:
         about = f"the delivery time is at most {most_ms // 1000} s from now (LEASEWAY_ROCKETMQ_MAX_DELAY_S)"
         raise RocketError(Code.ILLEGAL_DELIVERY_TIME, f"{about}, given {delay_ms // 1000} s")
-    return delay_ms
+    return at_ms
 
 
 def _is_text(body: bytes) -> bool:
