@@ -172,7 +172,7 @@ class EngineSettings(Section):
     )
     kept_bytes: int = setting(
         64_000_000,
-        "Bytes of sent messages a worker keeps in memory while it is alone, {within}; 0 = none.",
+        "Bytes of sent messages that a worker keeps in memory while it is alone, and its plane as many, {within}; 0 = none.",
         within=(0, 10_000_000_000),
     )
     plane: str = setting(
