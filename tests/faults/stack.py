@@ -10,10 +10,8 @@ import asyncio
 import contextlib
 import dataclasses
 import os
-import re
 import threading
 import time
-import urllib.request
 from collections.abc import Coroutine, Iterator
 from concurrent.futures import Future
 from pathlib import Path
@@ -130,18 +128,6 @@ class Stack:
             "redis": self.redis,
             **{f"facade-{n}": child for n, child in enumerate(self.facades)},
         }
-
-    def by_plane(self) -> int:
-        """Returns how many requests the plane of a worker has served since that was started: of
-        several workers, the most that a few connections find.
-        """
-        found = []
-        for _ in range(10):
-            with urllib.request.urlopen(f"http://{self.endpoint}/metrics", timeout=30) as answer:
-                found += re.findall(
-                    r'^leaseway_plane_requests_total{.*way="plane"} ([0-9.e+]+)$', answer.read().decode(), re.MULTILINE
-                )
-        return int(max(map(float, found), default=0))
 
     @property
     def crashes(self) -> list[str]:

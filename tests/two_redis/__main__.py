@@ -15,6 +15,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from tests.faults.plane_share import by_plane
 from tests.two_redis.book import Client, Crowd
 from tests.two_redis.cases import ALONE, CASES
 from tests.two_redis.judge import Verdict, judge
@@ -50,6 +51,7 @@ def run(case: str, seed: int, before_s: float, split_s: float, path: Path, boots
         verdict.broken += found.broken
         verdict.figures.update(found.figures, **crowd.book.refused)
         verdict.figures["load"] = round(load, 1)
+        verdict.figures["by_plane"] = sum(by_plane(f"127.0.0.1:{port}") for port in stage.ports)
         verdict.figures["named"] = len(stage.log("action=distrust"))
         failed = stage.log("outcome=failed") + stage.log("Traceback")
         verdict.expect(not failed, f"workers failed: {failed[:3]}")
