@@ -12,10 +12,7 @@ fn sends_are_stored_loaded_and_answered_in_turn() {
     let load = stage.call(LOAD);
     assert_eq!(
         (&load[..5], &load[6..]),
-        (
-            &["0", "5000", "0", "0 me", "10"].map(String::from)[..],
-            &["1", "", "", "", "", "1"].map(String::from)[..]
-        )
+        (&["0", "5000", "0", "0 me", "10"].map(String::from)[..], &["1", "", "", "", "", "1"].map(String::from)[..])
     );
     stage.loaded(1);
     assert_eq!(stage.crowd.sent, [(1, 1)]);
