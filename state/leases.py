@@ -176,12 +176,12 @@ class LeaseScripts:
         a FIFO unit.
         """
         keys = self.units.of(unit)
+        names, arguments = receive_call(
+            keys, self.units.window, generation, tag, now=now_ms, most=len(offsets), lease=-1 if lease_ms is None else lease_ms,
+            queue_lease=queue_lease_ms, max_receive_count=max_receive_count, retention=self.units.keep_ms(retention_ms), move_ms=move_ms,
+        )  # fmt: skip
         t = keys.tag(tag)
-        names = (keys.meta, t.visible, t.delivery, keys.body, keys.refs, keys.outbox, t.delayed, t.order, t.groups)
-        window = self.units.window
-        arguments = (generation, now_ms, tag, -1 if lease_ms is None else lease_ms, queue_lease_ms, max_receive_count,
-                     self.units.keep_ms(retention_ms), move_ms, window.bytes, window.messages, *offsets)  # fmt: skip
-        reply = await self.units.scripts.run("pick", names, arguments)
+        reply = await self.units.scripts.run("pick", (*names, t.order, t.groups), (*arguments, *offsets))
         if reply[0] == _FIFO:
             raise ValueError(f"pick: {unit} is a FIFO unit, whose groups have an order")
         return _received(reply)

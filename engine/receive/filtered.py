@@ -17,13 +17,11 @@ from engine.receive.poll import Leases, Poll, Poller
 from engine.receive.wait_list import WaitList
 from engine.rules.limits import MAX_IN_FLIGHT
 from engine.rules.queue import Queue
-from engine.rules.rights import Targets
 from engine.shapes import Delivery, Peeked
-from engine.window.window import MOVER_LEASE_MS, Window
+from engine.window.window import Window
 from schemas.filters import Filter
 from schemas.records import TagRecord
 from schemas.vocabulary import MessageState
-from state.replies import Received
 from state.store import Store
 
 # Pages that a look reads of a partition, of browse.LOOKED_AT records at most each.
@@ -40,7 +38,6 @@ class FilteredReceives:
     def __init__(
         self,
         store: Store,
-        targets: Targets,
         window: Window,
         browse: Browse,
         poller: Poller,
@@ -48,7 +45,6 @@ class FilteredReceives:
         refresh: Refresh,
     ) -> None:
         self._store = store
-        self._targets = targets
         self._window = window
         self._browse = browse
         self._poller = poller
@@ -117,33 +113,11 @@ class FilteredReceives:
         line = poll.line
         if sum(line.in_flight) + sum(map(len, offsets.values())) > MAX_IN_FLIGHT:
             await self._poller.room(poll)
-        picks = (self._pick_one(poll, partition, some) for partition, some in offsets.items())
+        picks = (self._poller.pick_one(poll, partition, some) for partition, some in offsets.items())
         for outcome in await asyncio.gather(*picks, return_exceptions=True):
             if isinstance(outcome, BaseException) and not poll.leases:
                 raise outcome
         return poll.leases
-
-    async def _pick_one(self, poll: Poll, partition: int, offsets: Sequence[int]) -> int:
-        unit, record, wakes = poll.queue.units[partition], poll.queue.record, poll.line.wakes[partition]
-        try:
-            received: Received = await self._window.call(
-                poll.queue,
-                lambda g: self._store.leases.pick(
-                    unit,
-                    g,
-                    poll.tag.id,
-                    offsets,
-                    lease_ms=poll.lease_ms,
-                    queue_lease_ms=record.lease_ms,
-                    max_receive_count=self._targets.most_receives(poll.queue, poll.tag.id),
-                    retention_ms=poll.queue.expires_ms,
-                    move_ms=MOVER_LEASE_MS,
-                ),
-            )
-        except BaseException:
-            poll.line.forget(partition)
-            raise
-        return self._poller.took(poll, partition, wakes, received)
 
 
 def _by_partition(found: Sequence[Peeked]) -> dict[int, list[int]]:

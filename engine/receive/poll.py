@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import collections
+import functools
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TypeAlias
 
 import msgspec
@@ -260,7 +261,20 @@ class Poller:
         """Asks a partition for what is visible since `until_ms` (0 = now), adds what it leases to
         the poll, and says how many that is.
         """
-        queue, tag, line, record = poll.queue, poll.tag, poll.line, poll.queue.record
+        queue, most = poll.queue, min(max, MAX_PER_CALL)
+        in_order = InOrder(int(queue.record.one_per_group), queue.bounds[poll.tag.id].park)
+        receive = functools.partial(self._scripts.receive, max=most, until_ms=until_ms, in_order=in_order)
+        return await self._lease(poll, partition, receive)
+
+    async def pick_one(self, poll: Poll, partition: int, offsets: Sequence[int]) -> int:
+        """Asks a partition for those of the messages that are due, adds what it leases to the poll,
+        and says how many that is.
+        """
+        return await self._lease(poll, partition, functools.partial(self._scripts.pick, offsets=offsets))
+
+    async def _lease(self, poll: Poll, partition: int, script: Callable[..., Awaitable[Received]]) -> int:
+        """Calls a script that leases, with all that the queue says of its leases."""
+        queue, tag, line = poll.queue, poll.tag, poll.line
         targets, bounds, most = self._targets, queue.bounds[tag.id], 0
         if bounds.dead_letter:
             known = targets.known.get((queue.incarnation, tag.id, targets.catalog.changes))
@@ -269,26 +283,23 @@ class Poller:
         try:
             received: Received = await self._window.call(
                 queue,
-                lambda g: self._scripts.receive(
+                lambda g: script(
                     queue.units[partition],
                     g,
                     tag.id,
-                    max=min(max, MAX_PER_CALL),
                     lease_ms=poll.lease_ms,
-                    queue_lease_ms=record.lease_ms,
+                    queue_lease_ms=queue.record.lease_ms,
                     max_receive_count=most,
                     retention_ms=queue.expires_ms,
                     move_ms=MOVER_LEASE_MS,
-                    until_ms=until_ms,
-                    in_order=InOrder(int(record.one_per_group), bounds.park),
                 ),
             )
         except BaseException:
             line.forget(partition)  # others may have leased some, and then nobody hears of this
             raise
-        return self.took(poll, partition, wakes, received)
+        return self._took(poll, partition, wakes, received)
 
-    def took(self, poll: Poll, partition: int, wakes: int, received: Received) -> int:
+    def _took(self, poll: Poll, partition: int, wakes: int, received: Received) -> int:
         """Learns from what a partition has answered, adds what it has leased to the poll, and says
         how many that is.
         """

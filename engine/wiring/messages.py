@@ -104,7 +104,7 @@ def _wire_receives(settings: EngineSettings, base: Base, units: Units, receiving
     heard: Signal[[str, int, int]] = Signal()
     wake = Wake(settings.redis_url, settings.topic_prefix, store.units.name, heard)
     browse = Browse(base.log, store, targets, window, ids, owner.refresh)
-    filtered = FilteredReceives(store, targets, window, browse, poller, completing, owner.refresh)
+    filtered = FilteredReceives(store, window, browse, poller, completing, owner.refresh)
     long_polls = LongPolls(units.wait_lists, serving.serve, wake, returns, receiving)
     short_polls = ShortPolls(poller, completing, owner.refresh)
     return Receives(

@@ -12,13 +12,14 @@
 -- ARGV 1 generation
 -- ARGV 2 now: ms, the time of the service; 0 = Redis' clock (tests)
 -- ARGV 3 tag
--- ARGV 4 lease_ms: -1 = the message's own, else the queue's
--- ARGV 5 queue_lease_ms
--- ARGV 6 max_receive_count: 0 = no dead-letter queue
--- ARGV 7 retention_ms
--- ARGV 8 move_ms: how long a dying message waits for its mover
--- ARGV 9 window_bytes: above half of it a leased message gives up its body
--- ARGV 10 window_messages: above half of as many bodies too
+-- ARGV 4 max: of the given messages
+-- ARGV 5 lease_ms: -1 = the message's own, else the queue's
+-- ARGV 6 queue_lease_ms
+-- ARGV 7 max_receive_count: 0 = no dead-letter queue
+-- ARGV 8 retention_ms
+-- ARGV 9 move_ms: how long a dying message waits for its mover
+-- ARGV 10 window_bytes: above half of it a leased message gives up its body
+-- ARGV 11 window_messages: above half of as many bodies too
 -- ARGV + per message: offset
 -- OUT 1 status: FIFO = nothing is done; groups have an order
 -- OUT 2 now: ms
@@ -33,23 +34,17 @@
 -- STATUS OK FIFO FULL LOST
 -- INV as of receive
 -- COST O(offsets log open)
--- VERSION 2
+-- VERSION 3
 -- INCLUDE clock journal delivery guard groups fair head leased settle lease
 local meta, visible, delivery, body, order, groups = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[8], KEYS[9]
 local unit, refused = guard(meta, ARGV[1], ARGV[3], visible, delivery, order, groups)
 refused = refused or unit.fifo and {'FIFO'} or blocked(unit, meta, KEYS[6])
 if refused then return refused end
-local r = begin_receive({
-  meta = meta, visible = visible, delivery = delivery, body = body, refs = KEYS[5], outbox = KEYS[6],
-  now = unit_clock(unit, ARGV[2]), tag = tonumber(ARGV[3]), lease_ms = tonumber(ARGV[4]),
-    queue_lease_ms = tonumber(ARGV[5]),
-  max_receive_count = tonumber(ARGV[6]), retention_ms = tonumber(ARGV[7]), move_ms = tonumber(ARGV[8]),
-  window_bytes = tonumber(ARGV[9]), window_messages = tonumber(ARGV[10]),
-})
+local r = begin_receive(unit)
 local now, leased = r.now, r.leased
-for a = 11, #ARGV do
+for a = 12, #ARGV do
   local off = tonumber(ARGV[a])
-  local at = redis.call('ZSCORE', visible, off)
+  local at = #leased < r.max and redis.call('ZSCORE', visible, off)
   if at and tonumber(at) <= now then
     local d = delivery_read(delivery, off)
     if unit.fair then leave(order, groups, off, d) end

@@ -36,21 +36,15 @@
 -- STATUS OK FIFO FAIR FULL LOST
 -- INV a message is leased to one caller at a time; each delivery adds one to its count; nonce is the seq of its entry
 -- COST O(max log open)
--- VERSION 7
+-- VERSION 8
 -- PLAIN plain/receive.lua
 -- INCLUDE clock journal delivery guard head oldest leased settle lease
 local meta, visible, delivery, body = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local unit, refused = guard(meta, ARGV[1], ARGV[3], visible, delivery)
 refused = refused or unit.fifo and {'FIFO'} or unit.fair and {'FAIR'} or blocked(unit, meta, KEYS[6])
 if refused then return refused end
-local r = begin_receive({
-  meta = meta, visible = visible, delivery = delivery, body = body, refs = KEYS[5], outbox = KEYS[6],
-  now = unit_clock(unit, ARGV[2]), tag = tonumber(ARGV[3]), lease_ms = tonumber(ARGV[5]),
-    queue_lease_ms = tonumber(ARGV[6]),
-  max_receive_count = tonumber(ARGV[7]), retention_ms = tonumber(ARGV[8]), move_ms = tonumber(ARGV[9]),
-  window_bytes = tonumber(ARGV[10]), window_messages = tonumber(ARGV[11]),
-})
-local now, max, until_ms, leased, fresh = r.now, tonumber(ARGV[4]), tonumber(ARGV[12]), r.leased, r.fresh
+local r = begin_receive(unit)
+local now, max, until_ms, leased, fresh = r.now, r.max, tonumber(ARGV[12]), r.leased, r.fresh
 until_ms = until_ms > 0 and math.min(until_ms, now) or now
 local fresh_until = now + math.max(r.lease_ms < 0 and r.queue_lease_ms or r.lease_ms, 1)
 local rounds, asked, found, since, fresh_since = 0, 0, 0, {}, {}

@@ -32,20 +32,14 @@
 -- STATUS OK STANDARD FULL LOST
 -- INV as of receive
 -- COST O(max log open), and O(1000) of what is set back for the first time
--- VERSION 2
+-- VERSION 3
 -- INCLUDE clock journal delivery guard groups fair head leased settle lease
 local meta, visible, delivery, body, order, groups = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[8], KEYS[9]
 local unit, refused = guard(meta, ARGV[1], ARGV[3], visible, delivery, order, groups)
 refused = refused or not unit.fair and {'STANDARD'} or blocked(unit, meta, KEYS[6])
 if refused then return refused end
-local r = begin_receive({
-  meta = meta, visible = visible, delivery = delivery, body = body, refs = KEYS[5], outbox = KEYS[6],
-  now = unit_clock(unit, ARGV[2]), tag = tonumber(ARGV[3]), lease_ms = tonumber(ARGV[5]),
-    queue_lease_ms = tonumber(ARGV[6]),
-  max_receive_count = tonumber(ARGV[7]), retention_ms = tonumber(ARGV[8]), move_ms = tonumber(ARGV[9]),
-  window_bytes = tonumber(ARGV[10]), window_messages = tonumber(ARGV[11]),
-})
-local now, max, leased = r.now, tonumber(ARGV[4]), r.leased
+local r = begin_receive(unit)
+local now, max, leased = r.now, r.max, r.leased
 -- A message that is met leaves its group's count, and comes in again when it is leased.
 local function meet(off, d)
   leave(order, groups, off, d)

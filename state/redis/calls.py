@@ -62,7 +62,9 @@ def receive_call(
     retention: Word,
     move_ms: int,
 ) -> Call[Word]:
-    """Returns the call of receive.lua but for its last argument; that of receive_fair.lua."""
+    """Returns the call of receive.lua but for its last argument; what receive_fifo.lua,
+    receive_fair.lua and pick.lua take first.
+    """
     t = keys.tag(tag)
     names = (keys.meta, t.visible, t.delivery, keys.body, keys.refs, keys.outbox, t.delayed)
     return names, (generation, now, tag, most, lease, queue_lease, max_receive_count, retention, move_ms, window.bytes, window.messages)

@@ -1,12 +1,18 @@
--- What the three receives share. `r` is one call: its keys, its numbers, and what it has done so far: `leased` has rows
--- {offset, delivery, packed}, `fresh` the offsets that are leased for the first time, without bodies; `dying` is a part
--- of the reply.
+-- What the three receives and pick share: their first keys and arguments are the same. `r` is one call: its keys, its
+-- numbers, and what it has done so far: `leased` has rows {offset, delivery, packed}, `fresh` the offsets that are
+-- leased for the first time, without bodies; `dying` is a part of the reply.
 local REASON = {'killed', 'exhausted'}
-local function begin_receive(r)
+local function begin_receive(unit)
+  local r = {
+    meta = KEYS[1], visible = KEYS[2], delivery = KEYS[3], body = KEYS[4], refs = KEYS[5], outbox = KEYS[6],
+    now = unit_clock(unit, ARGV[2]), tag = tonumber(ARGV[3]), max = tonumber(ARGV[4]), lease_ms = tonumber(ARGV[5]),
+    queue_lease_ms = tonumber(ARGV[6]), max_receive_count = tonumber(ARGV[7]), retention_ms = tonumber(ARGV[8]),
+    move_ms = tonumber(ARGV[9]), window_bytes = tonumber(ARGV[10]), window_messages = tonumber(ARGV[11]),
+    leased = {}, fresh = {}, dying = {}, lapsed = {}, expired = {},
+  }
   r.held = redis.call('HLEN', r.body)
   -- Whether something may be beyond its retention.
   r.aged = #redis.call('ZRANGEBYSCORE', r.visible, '-inf', r.now - r.retention_ms, 'LIMIT', 0, 1) > 0
-  r.leased, r.fresh, r.dying, r.lapsed, r.expired = {}, {}, {}, {}, {}
   return r
 end
 -- Marks a message as dying; a second time (its mover was lost) `again` is until when that mover had it.
