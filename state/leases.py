@@ -352,7 +352,7 @@ class LeaseScripts:
         """
         keys = self.units.of(unit)
         t = keys.tag(tag)
-        names = (keys.meta, t.visible, t.delivery, t.ahead, keys.outbox, t.order, t.groups, keys.origins)
+        names = (keys.meta, t.visible, t.delivery, t.ahead, keys.outbox, t.order, t.groups, keys.origins, t.delayed)
         arguments: list[Argument] = [generation, now_ms, tag, claim_ms, int(beyond), early_ms]
         for message in messages:
             arguments += message

@@ -1,5 +1,5 @@
 -- claim: holds messages for a redrive task: not leased, not counted, invisible until settled, given back or lapsed.
--- KEYS 1 meta hash: generation, seq, drained, origins, fifo, c:<tag>, n:<tag>, g:<tag>, a:<tag>
+-- KEYS 1 meta hash: generation, seq, drained, origins, fifo, c:<tag>, n:<tag>, g:<tag>, a:<tag>, d:<tag>
 -- KEYS 2 visible zset: offset by next visible ms
 -- KEYS 3 delivery hash: offset -> delivery
 -- KEYS 4 ahead set: offsets at or above the cursor already taken
@@ -7,6 +7,7 @@
 -- KEYS 6 order zset: group and offset
 -- KEYS 7 groups zset: groups, by next ms (FIFO) or by how many are in flight (fair)
 -- KEYS 8 origins zset: move key, score is the offset of its first copy
+-- KEYS 9 delayed zset: offset by due ms
 -- ARGV 1 generation
 -- ARGV 2 now: ms, the time of the service; 0 = Redis' clock (tests)
 -- ARGV 3 tag
@@ -22,7 +23,7 @@
 -- INV a leased or dying message is never claimed; a parked one may be; in FIFO units nothing behind one that is held or
 --   stored is claimed
 -- COST O(offsets log open)
--- VERSION 5
+-- VERSION 6
 -- INCLUDE clock journal delivery guard groups fair origins
 local meta, visible, delivery, ahead, outbox = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local unit, refused = guard(meta, ARGV[1], ARGV[3], visible, delivery, KEYS[6], KEYS[7])
@@ -75,8 +76,10 @@ if #claimed > 0 then
     held[i].nonce = nonce
     delivery_write(delivery, off, held[i])
     redis.call('ZADD', visible, held[i].time, off)
+    redis.call('ZREM', KEYS[9], off)
   end
   seal(meta, ARGV[3], visible, delivery)
+  seal_delayed(meta, ARGV[3], KEYS[9])
   if unit.fifo then regroup_all(KEYS[6], KEYS[7], delivery, touched, now) end
   if unit.fifo or unit.fair then seal_groups(meta, ARGV[3], KEYS[6], KEYS[7]) end
 end

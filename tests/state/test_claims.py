@@ -66,3 +66,20 @@ async def test_in_order_nothing_is_claimed_behind_what_another_holds(store: Stor
 async def test_without_an_order_the_others_are_claimed(store: Store, unit: Unit) -> None:
     assert await claim(store, unit, 1) == [("ok", 0)]
     assert [word for word, _ in await claim(store, unit, 0, 1, 2)] == ["ok", "held", "ok"]
+
+
+@pytest.mark.parametrize("unit", [False], indirect=True, ids=["standard"])
+async def test_a_delayed_message_that_was_claimed_is_delayed_no_longer(store: Store, unit: Unit) -> None:
+    """It was counted as delayed until it would have been due, so one less as leased than there are."""
+    got = await store.leases.receive(
+        unit, 1, 0, max=1, lease_ms=1_000, queue_lease_ms=1_000, max_receive_count=0, retention_ms=10**9, move_ms=1, now_ms=NOW
+    )  # fmt: skip
+    await store.leases.release(unit, 1, 0, [(0, got.nonce)], delay_ms=60_000, now_ms=NOW)
+    (counts,) = await store.upkeep.info(unit, 1, [0], now_ms=NOW)
+    assert (counts.ready, counts.delayed, counts.leased) == (2, 1, 0)
+    claimed = await store.leases.claim(unit, 1, 0, [(0, b"", "")], claim_ms=1_000, now_ms=NOW)
+    (counts,) = await store.upkeep.info(unit, 1, [0], now_ms=NOW)
+    assert (counts.ready, counts.delayed, counts.leased) == (2, 0, 1)
+    await store.leases.settle(unit, 1, 0, "moved", [(0, claimed.nonce)], now_ms=NOW)
+    (counts,) = await store.upkeep.info(unit, 1, [0], now_ms=NOW)
+    assert (counts.ready, counts.delayed, counts.leased) == (2, 0, 0)
