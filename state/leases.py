@@ -20,12 +20,12 @@ from state.keys import Unit, wake_channel, wake_up
 from state.redis.calls import ack_call, extend_call, give_back_call, load_call, probe_call, receive_call, release_call
 from state.redis.wire import Argument
 from state.replies import (
-    AS_THEY_ARE,
+    ANY_NUMBER,
     Acked,
+    AtOnce,
     Claimed,
     Dying,
     Extended,
-    InOrder,
     Killed,
     Leased,
     Loaded,
@@ -129,29 +129,32 @@ class LeaseScripts:
         retention_ms: int,
         move_ms: int,
         until_ms: int = 0,
-        in_order: InOrder = AS_THEY_ARE,
+        at_once: AtOnce = ANY_NUMBER,
         now_ms: int = 0,
     ) -> Received:
         """Leases up to `max` due messages, of a unit without groups those visible at `until_ms`
-        already (0 = now), of a FIFO unit as `in_order` says; see receive.lua.
-
-        Raises StateLost.
+        already (0 = now), and no more than `at_once` says: one call counts what is in flight in all
+        partitions and leases. At that bound `head_ms` is when to look again. Raises StateLost, also
+        when another partition that is counted has lost its state.
         """
         keys = self.units.of(unit)
         names, arguments = receive_call(
             keys, self.units.window, generation, tag, now=now_ms, most=max, lease=-1 if lease_ms is None else lease_ms,
             queue_lease=queue_lease_ms, max_receive_count=max_receive_count, retention=self.units.keep_ms(retention_ms), move_ms=move_ms,
+            max_in_flight=at_once.max_in_flight,
         )  # fmt: skip
+        counted = self._counted(unit, tag, at_once)
         for _ in range(_KIND_CHANGES):
             kind = self.units.kinds.get(unit, _ALL_STANDARD).get(tag)
             if kind is None:
-                reply = await self.units.scripts.run("receive", names, (*arguments, until_ms))
-            elif kind == _FIFO:
-                t = keys.tag(tag)
-                reply = await self.units.scripts.run("receive_fifo", (*names, t.order, t.groups), (*arguments, *in_order))
+                reply = await self.units.scripts.run("receive", (*names, *counted), (*arguments, until_ms))
             else:
                 t = keys.tag(tag)
-                reply = await self.units.scripts.run("receive_fair", (*names, t.order, t.groups), arguments)
+                grouped = (*names, t.order, t.groups, *counted)
+                if kind == _FIFO:
+                    reply = await self.units.scripts.run("receive_fifo", grouped, (*arguments, at_once.per_group, at_once.park_count))
+                else:
+                    reply = await self.units.scripts.run("receive_fair", grouped, arguments)
             if reply[0] == b"OK":
                 return _received(reply[:10], reply[10]) if kind == _FIFO else _received(reply)
             # Only Redis knows of which kind a unit is: one becomes fair with its first group.
@@ -170,21 +173,33 @@ class LeaseScripts:
         max_receive_count: int,
         retention_ms: int,
         move_ms: int,
+        at_once: AtOnce = ANY_NUMBER,
         now_ms: int = 0,
     ) -> Received:
-        """Leases those of the messages that are due; see pick.lua. Raises StateLost, ValueError for
-        a FIFO unit.
+        """Leases those of the messages that are due, within `max_in_flight`; see
+        pick.lua. Raises StateLost, ValueError for a FIFO unit.
         """
         keys = self.units.of(unit)
         names, arguments = receive_call(
             keys, self.units.window, generation, tag, now=now_ms, most=len(offsets), lease=-1 if lease_ms is None else lease_ms,
             queue_lease=queue_lease_ms, max_receive_count=max_receive_count, retention=self.units.keep_ms(retention_ms), move_ms=move_ms,
+            max_in_flight=at_once.max_in_flight,
         )  # fmt: skip
+        counted = self._counted(unit, tag, at_once)
         t = keys.tag(tag)
-        reply = await self.units.scripts.run("pick", (*names, t.order, t.groups), (*arguments, *offsets))
+        reply = await self.units.scripts.run("pick", (*names, t.order, t.groups, *counted), (*arguments, *offsets))
         if reply[0] == _FIFO:
             raise ValueError(f"pick: {unit} is a FIFO unit, whose groups have an order")
         return _received(reply)
+
+    def _counted(self, unit: Unit, tag: int, at_once: AtOnce) -> Sequence[str]:
+        """The keys by which a script counts what is leased of a tag, if it has to."""
+        names: list[str] = []
+        for partition in range(at_once.partitions if at_once.max_in_flight else 0):
+            keys = self.units.of(Unit(unit.incarnation, partition))
+            t = keys.tag(tag)
+            names += (keys.meta, t.visible, t.delayed)
+        return names
 
     def _note_kind(self, unit: Unit, tag: int, kind: bytes) -> None:
         kinds = self.units.kinds.setdefault(unit, {})

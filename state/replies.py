@@ -27,16 +27,19 @@ class Window(Struct, frozen=True):
     near_ms: int = 60_000
 
 
-class InOrder(NamedTuple):
-    """How a FIFO unit leases: of a group `per_group` messages at once (0 = all), and a group whose
-    first message was received `park_count` times is parked (0 = never).
+class AtOnce(NamedTuple):
+    """How much is leased at once. FIFO: of a group `per_group` messages (0 = all), and a group
+    whose first message was received `park_count` times is parked (0 = never). Of a tag
+    `max_in_flight` messages in all its `partitions` (0 = any number).
     """
 
     per_group: int
     park_count: int
+    max_in_flight: int = 0
+    partitions: int = 0
 
 
-AS_THEY_ARE: Final = InOrder(0, 0)
+ANY_NUMBER: Final = AtOnce(0, 0)
 
 
 class Prime(NamedTuple):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from engine.errors import InvalidValue
 from engine.handles.by_unit import TIMED, ByUnit
 from engine.handles.handles import Handles, answers, rows_of
@@ -54,6 +56,7 @@ class Leases:
         for entry in entries:
             check_asked("lease_ms", entry.lease_ms)
         counts = late is Late.ALWAYS or (late is Late.BY_QUEUE and not queue.record.fifo)
+        counts = counts and not queue.record.max_in_flight  # another message may have its place
         wanted = dict(zip(texts, entries, strict=True))
         now_ms = await self._by_unit.now_ms(queue, until) if any(entry.in_all_s is not None for entry in entries) else 0
         too_long = {text: error for text, handle in zip(good, handles, strict=True) if (error := _too_long(wanted[text], handle, now_ms))}
@@ -73,6 +76,8 @@ class Leases:
         self._note_change(queue, handles, results, began)
         over = EntryStatus.SUPERSEDED if late is Late.BY_QUEUE and counts else EntryStatus.STALE
         done = self._refusals.judge_timed(queue, good, handles, results, over)
+        if late is Late.ALWAYS and not counts:  # who asks so does not tell this apart
+            done = [replace(one, status=over.value) if one.status == EntryStatus.LAPSED else one for one in done]
         if any(entry.one_use for entry in entries):
             done = [
                 self._handles.renewed(one, handle) if wanted[one.handle].one_use else one for one, handle in zip(done, handles, strict=True)

@@ -9,12 +9,12 @@ from typing import Any, Final
 
 from engine.journal.outbox import DRAIN_OFFSETS
 from engine.receive.wait_list import LOOK_AGAIN_S, MAX_PER_CALL
-from engine.rules.limits import MAX_IN_FLIGHT, MAX_RECEIVE_BYTES
+from engine.rules.limits import MAX_RECEIVE_BYTES
 from engine.rules.placement import RUN
 from engine.send.sender import BATCH_RECORDS, WAITING_BYTES, WAITING_SENDS
 from engine.settings import EngineSettings
 from engine.window.window import AHEAD_S
-from schemas.records.settings import MAX_LONG_POLLS, TABLE
+from schemas.records.settings import MAX_IN_FLIGHT, MAX_LONG_POLLS, TABLE
 from schemas.registry import schema_id
 from schemas.vocabulary import (
     BOUNDS_US,

@@ -21,9 +21,10 @@ LANE: Final = OF_LIBRARY.index("lane")
 OFF, NEW, CHANGED = "off", "new", "changed"
 REFUSED, QUOTA, KEY_ENDS, FAILED = "refused", "quota", "key_ends", "failed"
 FIFO, PRIORITY, ON_EXHAUSTED, RETENTION_FROM, PARTITIONS = "fifo", "priority", "on_exhausted", "retention_from", "partitions"
+IN_FLIGHT = "max_in_flight"
 WHYS: Final = (
     *(why for why in OF_LIBRARY if why != "lane"),
-    *(NEW, REFUSED, KEY_ENDS, FAILED, FIFO, PRIORITY, ON_EXHAUSTED, RETENTION_FROM, PARTITIONS),
+    *(NEW, REFUSED, KEY_ENDS, FAILED, FIFO, PRIORITY, ON_EXHAUSTED, RETENTION_FROM, PARTITIONS, IN_FLIGHT),
 )
 # The verbs that the plane may serve, by their bits.
 VERBS: Final = {
@@ -60,6 +61,7 @@ def of_queue(queue: Queue) -> dict[Verb, str]:
         ON_EXHAUSTED: record.on_exhausted,
         RETENTION_FROM: queue.expires_from_send,
         PARTITIONS: record.partitions * len(queue.tags) > MOST_CALLS,
+        IN_FLIGHT: record.max_in_flight > 0,
     }
     for why, has_it in features.items():
         if has_it:

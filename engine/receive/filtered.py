@@ -15,12 +15,12 @@ from engine.receive.browse import Browse, page_token
 from engine.receive.completing import Completing, Refresh
 from engine.receive.poll import Leases, Poll, Poller
 from engine.receive.wait_list import WaitList
-from engine.rules.limits import MAX_IN_FLIGHT
 from engine.rules.queue import Queue
 from engine.shapes import Delivery, Peeked
 from engine.window.window import Window
 from schemas.filters import Filter
 from schemas.records import TagRecord
+from schemas.records.settings import MAX_IN_FLIGHT
 from schemas.vocabulary import MessageState
 from state.store import Store
 

@@ -18,14 +18,14 @@ import msgspec
 
 from engine.errors import LogUnavailable, TooManyInFlight
 from engine.receive.wait_list import FOREVER, MAX_PER_CALL, WaitList
-from engine.rules.limits import MAX_IN_FLIGHT
 from engine.rules.queue import Queue
 from engine.rules.rights import Targets
 from engine.window.window import MOVER_LEASE_MS, Window
 from runtime.counters import Counters
 from schemas.records import TagRecord
+from schemas.records.settings import MAX_IN_FLIGHT
 from state.leases import LeaseScripts
-from state.replies import Dying, InOrder, Probed, Received
+from state.replies import AtOnce, Dying, Probed, Received
 
 logger = logging.getLogger(__name__)
 
@@ -261,9 +261,7 @@ class Poller:
         """Asks a partition for what is visible since `until_ms` (0 = now), adds what it leases to
         the poll, and says how many that is.
         """
-        queue, most = poll.queue, min(max, MAX_PER_CALL)
-        in_order = InOrder(int(queue.record.one_per_group), queue.bounds[poll.tag.id].park)
-        receive = functools.partial(self._scripts.receive, max=most, until_ms=until_ms, in_order=in_order)
+        receive = functools.partial(self._scripts.receive, max=min(max, MAX_PER_CALL), until_ms=until_ms)
         return await self._lease(poll, partition, receive)
 
     async def pick_one(self, poll: Poll, partition: int, offsets: Sequence[int]) -> int:
@@ -274,7 +272,7 @@ class Poller:
 
     async def _lease(self, poll: Poll, partition: int, script: Callable[..., Awaitable[Received]]) -> int:
         """Calls a script that leases, with all that the queue says of its leases."""
-        queue, tag, line = poll.queue, poll.tag, poll.line
+        queue, tag, line, record = poll.queue, poll.tag, poll.line, poll.queue.record
         targets, bounds, most = self._targets, queue.bounds[tag.id], 0
         if bounds.dead_letter:
             known = targets.known.get((queue.incarnation, tag.id, targets.catalog.changes))
@@ -288,10 +286,11 @@ class Poller:
                     g,
                     tag.id,
                     lease_ms=poll.lease_ms,
-                    queue_lease_ms=queue.record.lease_ms,
+                    queue_lease_ms=record.lease_ms,
                     max_receive_count=most,
                     retention_ms=queue.expires_ms,
                     move_ms=MOVER_LEASE_MS,
+                    at_once=AtOnce(int(record.one_per_group), bounds.park, record.max_in_flight, record.partitions),
                 ),
             )
         except BaseException:

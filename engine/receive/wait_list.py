@@ -15,12 +15,13 @@ from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import Any, TypeAlias
 
 from engine.errors import LogUnavailable, NotAuthorised, TooManyInFlight, Unavailable
-from engine.rules.limits import MAX_IN_FLIGHT, MAX_RECEIVE_BYTES, message_bytes
+from engine.rules.limits import MAX_RECEIVE_BYTES, message_bytes
 from engine.rules.linger import LINGER_S, should_linger
 from engine.rules.rights import NOBODY, Asker
 from engine.shapes import Delivery
 from runtime import deadline
 from runtime.background import Background
+from schemas.records.settings import MAX_IN_FLIGHT
 from state.replies import Probed, Received
 
 # Makes one call for the first waiters of a list; returns whether it leased something.

@@ -34,9 +34,6 @@ from schemas.records.settings import (
 )
 from schemas.vocabulary import DEFAULT_TAG, PRIORITIES, SOURCE_QUEUE_ATTRIBUTE, TRACE_ATTRIBUTE
 
-# Messages that may be leased of a queue under a tag at once, about: partitions and workers count
-# for themselves.
-MAX_IN_FLIGHT = 120_000
 # Delayed messages of a partition under a tag. Of MAX_OPEN in state/replies.py, which counts what is
 # ready too: the rest is for that.
 MAX_DELAYED = 150_000

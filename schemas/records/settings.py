@@ -20,6 +20,9 @@ MAX_DELAY_MS = 30 * DAY_MS
 MAX_RETENTION_MS = 14 * DAY_MS
 MAX_LEASE_MS = 12 * 3_600_000
 MAX_WAIT_MS = 60_000
+# Messages that may be leased of a queue under a tag at once, about: partitions and workers count
+# for themselves.
+MAX_IN_FLIGHT = 120_000
 # Of one worker; 10,000 of them were seen to cost what benchmarks/README.md says.
 MAX_LONG_POLLS = 20_000
 # A body of RocketMQ may have 4 MB, and its properties 16 KiB; Kafka takes records of 4 MiB.
@@ -133,6 +136,7 @@ class EffectiveSettings(Struct, frozen=True, kw_only=True):
     priority: Annotated[bool, _is("Whether messages with a lower priority number are received first; 16 partitions.", may_change=False)] = (
         False
     )
+    max_in_flight: Annotated[int, _is("Messages that may be leased at once under each tag; 0 = no bound of its own.", 0, MAX_IN_FLIGHT)] = 0
     read_qps: Annotated[int, _is("Receives a second; 0 = no bound.", 0, MAX_QPS)] = 0
     write_qps: Annotated[int, _is("Sends a second; 0 = no bound.", 0, MAX_QPS)] = 0
     daily_bytes: Annotated[int, _is("Bytes that may be sent to it on a UTC day; 0 = no bound.", 0, MAX_DAILY_BYTES)] = 0

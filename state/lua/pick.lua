@@ -9,6 +9,7 @@
 -- KEYS 7 delayed zset: offset by due ms
 -- KEYS 8 order zset: group and offset of what is set back
 -- KEYS 9 groups zset: groups by how many are in flight
+-- KEYS + per partition of the tag if it has a max_in_flight: meta hash, visible and delayed zset
 -- ARGV 1 generation
 -- ARGV 2 now: ms, the time of the service; 0 = Redis' clock (tests)
 -- ARGV 3 tag
@@ -20,6 +21,7 @@
 -- ARGV 9 move_ms: how long a dying message waits for its mover
 -- ARGV 10 window_bytes: above half of it a leased message gives up its body
 -- ARGV 11 window_messages: above half of as many bodies too
+-- ARGV 12 max_in_flight: messages of the tag that may be leased at once, in all partitions; 0 = no bound
 -- ARGV + per message: offset
 -- OUT 1 status: FIFO = nothing is done; groups have an order
 -- OUT 2 now: ms
@@ -33,16 +35,17 @@
 -- OUT 10 dying: {offset, count, first ms, nonce, again ms or 0, reason, body ...}; the caller moves them
 -- STATUS OK FIFO FULL LOST
 -- INV as of receive
--- COST O(offsets log open)
+-- COST O(offsets log open), and O(partitions log open) with a max_in_flight
 -- VERSION 3
 -- INCLUDE clock journal delivery guard groups fair head leased settle lease
 local meta, visible, delivery, body, order, groups = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[8], KEYS[9]
 local unit, refused = guard(meta, ARGV[1], ARGV[3], visible, delivery, order, groups)
 refused = refused or unit.fifo and {'FIFO'} or blocked(unit, meta, KEYS[6])
 if refused then return refused end
-local r = begin_receive(unit)
+local r, lost = begin_receive(unit, 10)
+if lost then return lost end
 local now, leased = r.now, r.leased
-for a = 12, #ARGV do
+for a = 13, #ARGV do
   local off = tonumber(ARGV[a])
   local at = #leased < r.max and redis.call('ZSCORE', visible, off)
   if at and tonumber(at) <= now then
@@ -58,5 +61,5 @@ local nonce, out = write_receive(r, 0)
 if unit.fair then seal_groups(meta, ARGV[3], order, groups) end
 local open = redis.call('ZCARD', visible)
 local leased_count = leased_of(visible, KEYS[7], open, now)
-local head, hungry = head_of(unit, visible, unit.fair and groups or nil, now)
+local head, hungry = head_after(r, unit, unit.fair and groups or nil)
 return {'OK', now, nonce, head, unit.cursor, open, leased_count, hungry and 1 or 0, out, r.dying}

@@ -7,6 +7,7 @@
 -- KEYS 5 refs hash: offset -> holders
 -- KEYS 6 outbox list: journal entries
 -- KEYS 7 delayed zset: offset by due ms
+-- KEYS + per partition of the tag if it has a max_in_flight: meta hash, visible and delayed zset
 -- ARGV 1 generation
 -- ARGV 2 now: ms, the time of the service; 0 = Redis' clock (tests)
 -- ARGV 3 tag
@@ -18,7 +19,8 @@
 -- ARGV 9 move_ms: how long a dying message waits for its mover
 -- ARGV 10 window_bytes: above half of it a leased message gives up its body
 -- ARGV 11 window_messages: above half of as many bodies too
--- ARGV 12 until_ms: what is visible later is left, 0 = now
+-- ARGV 12 max_in_flight: messages of the tag that may be leased at once, in all partitions; 0 = no bound
+-- ARGV 13 until_ms: what is visible later is left, 0 = now
 -- OUT 1 status: FIFO and FAIR = nothing is done; the unit is of that kind, which has a script of its own
 -- OUT 2 now: ms
 -- OUT 3 nonce: of all that is leased
@@ -35,7 +37,7 @@
 --   between two
 -- STATUS OK FIFO FAIR FULL LOST
 -- INV a message is leased to one caller at a time; each delivery adds one to its count; nonce is the seq of its entry
--- COST O(max log open)
+-- COST O(max log open), and O(partitions log open) with a max_in_flight
 -- VERSION 8
 -- PLAIN plain/receive.lua
 -- INCLUDE clock journal delivery guard head oldest leased settle lease
@@ -43,13 +45,15 @@ local meta, visible, delivery, body = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local unit, refused = guard(meta, ARGV[1], ARGV[3], visible, delivery)
 refused = refused or unit.fifo and {'FIFO'} or unit.fair and {'FAIR'} or blocked(unit, meta, KEYS[6])
 if refused then return refused end
-local r = begin_receive(unit)
-local now, max, until_ms, leased, fresh = r.now, r.max, tonumber(ARGV[12]), r.leased, r.fresh
+local r, lost = begin_receive(unit, 8)
+if lost then return lost end
+local now, max, until_ms, leased, fresh = r.now, r.max, tonumber(ARGV[13]), r.leased, r.fresh
 until_ms = until_ms > 0 and math.min(until_ms, now) or now
 local fresh_until = now + math.max(r.lease_ms < 0 and r.queue_lease_ms or r.lease_ms, 1)
 local rounds, asked, found, since, fresh_since = 0, 0, 0, {}, {}
 repeat
   asked = max - #leased - #fresh
+  if asked == 0 then break end
   local due, times = oldest(visible, until_ms, asked)
   local before, row = #leased, {}
   found = #due
@@ -72,7 +76,7 @@ until found < asked or #leased + #fresh >= max or rounds >= 10
 local nonce, out = write_receive(r, fresh_until)
 local open = redis.call('ZCARD', visible)
 local leased_count = leased_of(visible, KEYS[7], open, now)
-local head, hungry = head_of(unit, visible, nil, now)
+local head, hungry = head_after(r, unit, nil)
 for _, at in ipairs(fresh_since) do since[#since + 1] = at end
 since = table.concat(since, ' ')
 return {'OK', now, nonce, head, unit.cursor, open, leased_count, hungry and 1 or 0, out, r.dying, fresh_until, fresh,

@@ -8,6 +8,7 @@
 -- KEYS 7 delayed zset: offset by due ms
 -- KEYS 8 order zset: group and offset of what is set back
 -- KEYS 9 groups zset: groups by how many are in flight
+-- KEYS + per partition of the tag if it has a max_in_flight: meta hash, visible and delayed zset
 -- ARGV 1 generation
 -- ARGV 2 now: ms, the time of the service; 0 = Redis' clock (tests)
 -- ARGV 3 tag
@@ -19,6 +20,7 @@
 -- ARGV 9 move_ms: how long a dying message waits for its mover
 -- ARGV 10 window_bytes: above half of it a leased message gives up its body
 -- ARGV 11 window_messages: above half of as many bodies too
+-- ARGV 12 max_in_flight: messages of the tag that may be leased at once, in all partitions; 0 = no bound
 -- OUT 1 status: STANDARD = nothing is done; the unit is not fair
 -- OUT 2 now: ms
 -- OUT 3 nonce: of all that is leased
@@ -31,14 +33,15 @@
 -- OUT 10 dying: {offset, count, first ms, nonce, again ms or 0, reason, body ...}; the caller moves them
 -- STATUS OK STANDARD FULL LOST
 -- INV as of receive
--- COST O(max log open), and O(1000) of what is set back for the first time
+-- COST O(max log open), O(partitions log open) with a max_in_flight, and O(1000) of what is set back for the first time
 -- VERSION 3
 -- INCLUDE clock journal delivery guard groups fair head leased settle lease
 local meta, visible, delivery, body, order, groups = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[8], KEYS[9]
 local unit, refused = guard(meta, ARGV[1], ARGV[3], visible, delivery, order, groups)
 refused = refused or not unit.fair and {'STANDARD'} or blocked(unit, meta, KEYS[6])
 if refused then return refused end
-local r = begin_receive(unit)
+local r, lost = begin_receive(unit, 10)
+if lost then return lost end
 local now, max, leased = r.now, r.max, r.leased
 -- A message that is met leaves its group's count, and comes in again when it is leased.
 local function meet(off, d)
@@ -86,5 +89,5 @@ local nonce, out = write_receive(r, 0)
 seal_groups(meta, ARGV[3], order, groups)
 local open = redis.call('ZCARD', visible)
 local leased_count = leased_of(visible, KEYS[7], open, now)
-local head, hungry = head_of(unit, visible, groups, now)
+local head, hungry = head_after(r, unit, groups)
 return {'OK', now, nonce, head, unit.cursor, open, leased_count, hungry and 1 or 0, out, r.dying}

@@ -9,6 +9,7 @@
 -- KEYS 7 delayed zset: offset by due ms
 -- KEYS 8 order zset: group and offset
 -- KEYS 9 groups zset: groups by next ms
+-- KEYS + per partition of the tag if it has a max_in_flight: meta hash, visible and delayed zset
 -- ARGV 1 generation
 -- ARGV 2 now: ms, the time of the service; 0 = Redis' clock (tests)
 -- ARGV 3 tag
@@ -20,8 +21,9 @@
 -- ARGV 9 move_ms: how long a dying message waits for its mover
 -- ARGV 10 window_bytes: above half of it a leased message gives up its body
 -- ARGV 11 window_messages: above half of as many bodies too
--- ARGV 12 per_group: messages of a group that may be leased at once, 0 = as many as there are
--- ARGV 13 park_count: a message that was received so often is not leased, and parks its group when it is the first; 0 =
+-- ARGV 12 max_in_flight: messages of the tag that may be leased at once, in all partitions; 0 = no bound
+-- ARGV 13 per_group: messages of a group that may be leased at once, 0 = as many as there are
+-- ARGV 14 park_count: a message that was received so often is not leased, and parks its group when it is the first; 0 =
 --   never
 -- OUT 1 status: STANDARD = nothing is done; the unit is not FIFO
 -- OUT 2 now: ms
@@ -36,16 +38,17 @@
 -- OUT 11 parked: offsets
 -- STATUS OK STANDARD FULL LOST
 -- INV as of receive; a group leases nothing behind a message that is leased; a parked message is the first of its group
--- COST O(max log open)
+-- COST O(max log open), and O(partitions log open) with a max_in_flight
 -- VERSION 5
 -- INCLUDE clock journal delivery guard groups head leased settle lease
 local meta, visible, delivery, body, order, groups = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[8], KEYS[9]
 local unit, refused = guard(meta, ARGV[1], ARGV[3], visible, delivery, order, groups)
 refused = refused or not unit.fifo and {'STANDARD'} or blocked(unit, meta, KEYS[6])
 if refused then return refused end
-local r = begin_receive(unit)
+local r, lost = begin_receive(unit, 10)
+if lost then return lost end
 local now, max, leased, touched, parked = r.now, r.max, r.leased, {}, {}
-local per_group, park_count = ARGV[12] == '0' and max or tonumber(ARGV[12]), tonumber(ARGV[13])
+local per_group, park_count = ARGV[13] == '0' and max or tonumber(ARGV[13]), tonumber(ARGV[14])
 -- LAST: ms, as vocabulary.LAST_MS.
 local LAST = 253402300799000
 local function park(off, d, packed)
@@ -96,5 +99,5 @@ regroup_all(order, groups, delivery, touched, now)
 seal_groups(meta, ARGV[3], order, groups)
 local open = redis.call('ZCARD', visible)
 local leased_count = leased_of(visible, KEYS[7], open, now)
-local head, hungry = head_of(unit, visible, groups, now)
+local head, hungry = head_after(r, unit, groups)
 return {'OK', now, nonce, head, unit.cursor, open, leased_count, hungry and 1 or 0, out, r.dying, parked}

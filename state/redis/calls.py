@@ -61,13 +61,17 @@ def receive_call(
     max_receive_count: int,
     retention: Word,
     move_ms: int,
+    max_in_flight: int = 0,
 ) -> Call[Word]:
     """Returns the call of receive.lua but for its last argument; what receive_fifo.lua,
     receive_fair.lua and pick.lua take first.
     """
     t = keys.tag(tag)
     names = (keys.meta, t.visible, t.delivery, keys.body, keys.refs, keys.outbox, t.delayed)
-    return names, (generation, now, tag, most, lease, queue_lease, max_receive_count, retention, move_ms, window.bytes, window.messages)
+    return names, (
+        generation, now, tag, most, lease, queue_lease, max_receive_count, retention, move_ms,
+        window.bytes, window.messages, max_in_flight,
+    )  # fmt: skip
 
 
 def load_call(

@@ -211,6 +211,7 @@ REASONS = {
     "priority": "The queue has priorities.",
     "on_exhausted": "The queue says what becomes of a message that fails again and again.",
     "retention_from": "Retention counts from the send.",
+    "max_in_flight": "The queue bounds what is in flight.",
     "partitions": "The queue has more than 512 partitions and tags, multiplied.",
     "delay": "Sends: a delay of five minutes or more, or the first with a delay for an hour: Python bounds how "
     "many messages are delayed.",

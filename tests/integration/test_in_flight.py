@@ -11,11 +11,13 @@ import redis
 
 from engine.engine import Engine
 from engine.errors import TooManyInFlight
-from engine.rules.limits import MAX_IN_FLIGHT
 from engine.shapes import Delivery, SendEntry
-from schemas.records.settings import QueueSettings
+from schemas.filters import Condition, Filter
+from schemas.records import Attribute
+from schemas.records.settings import MAX_IN_FLIGHT, QueueSettings
 from tests.integration.conftest import MakeEngine
 from tests.integration.drive import BY, ack, all_wait, receive, send
+from tests.integration.test_rebuild import drained, wipe
 from tests.services import Services
 
 HELD = 600_000
@@ -117,6 +119,91 @@ async def test_a_fifo_queue_has_the_same_limit(engine: Engine, queue: str, monke
     with pytest.raises(TooManyInFlight) as refused:
         await lease(engine, queue, 2_100, wait_ms=2_000)
     assert refused.value.given == 2_000 and refused.value.fifo
+
+
+async def leased_now(engine: Engine, queue: str, tag: str = "default") -> int:
+    """What the counts of a tag say."""
+    return next(one.leased for one in (await engine.queues.get_queue(BY, queue)).tags if one.name == tag)
+
+
+async def test_of_two_workers_no_more_have_than_the_queue_lets_be_in_flight(make_engine: MakeEngine) -> None:
+    """Each worker has half of the waiting receives, and every message takes as long as it takes."""
+    engines = await make_engine(), await make_engine()
+    await engines[0].queues.create_queue(BY, "q", QueueSettings(partitions=3, max_in_flight=3, lease_ms=HELD))
+    await engines[0].queues.create_tag(BY, "q", "other", 0, None, {})
+    await fill(engines[0], "q", 300)
+    had: list[int] = []
+    done: set[str] = set()
+    busy = most = 0
+
+    async def work(engine: Engine, number: int) -> None:
+        nonlocal busy, most
+        while len(done) < 300:
+            got = await receive(engine, "q", max=1 + number % 3, wait_ms=500)
+            busy += len(got)
+            most = max(most, busy)
+            had.append(busy)
+            await asyncio.sleep(0.002 * (number % 4))
+            # It counts as done before the ack: its slot may be free before the answer is here.
+            busy -= len(got)
+            await ack(engine, "q", got)
+            done.update(one.id for one in got)
+
+    await asyncio.gather(*(work(engines[n % 2], n) for n in range(12)))
+    assert most == 3 and len(done) == 300
+    assert len(await receive(engines[1], "q", max=10, tag="other", wait_ms=2_000)) == 3, "a tag has a number of its own"
+
+
+async def test_a_lease_that_ends_makes_room_and_a_new_number_holds_for_what_is_leased(make_engine: MakeEngine) -> None:
+    one, two = await make_engine(), await make_engine()
+    await one.queues.create_queue(BY, "q", QueueSettings(partitions=2, max_in_flight=3))
+    await fill(one, "q", 20)
+    assert len(await lease(one, "q", 10, wait_ms=0)) == 3
+    assert await receive(two, "q", max=10, wait_ms=300) == []
+    await two.queues.set_queue(BY, "q", QueueSettings(max_in_flight=5))
+    assert len(await receive(two, "q", max=10, wait_ms=2_000, lease_ms=400)) == 2
+    began = asyncio.get_running_loop().time()
+    assert len(await receive(two, "q", max=10, wait_ms=5_000, lease_ms=HELD)) == 2
+    assert 0.2 < asyncio.get_running_loop().time() - began < 3
+    await two.queues.set_queue(BY, "q", QueueSettings(max_in_flight=2))
+    await two.queues.set_queue(BY, "q", QueueSettings(max_in_flight=0))
+    assert len(await receive(two, "q", max=100, wait_ms=2_000)) > 5
+
+
+@pytest.mark.parametrize("fifo", [False, True], ids=["standard", "fifo"])
+async def test_what_is_in_flight_counts_after_redis_was_wiped(own_engine: Engine, stack: Services, fifo: bool) -> None:
+    settings = QueueSettings(partitions=3, max_in_flight=4, fifo=fifo or None, lease_ms=HELD)
+    await own_engine.queues.create_queue(BY, "q", settings)
+    for n in range(30):
+        entry = SendEntry(b"%d" % n, group=f"g{n}", dedup_id=str(n)) if fifo else SendEntry(b"%d" % n)
+        await own_engine.messages.send(BY, "q", [entry])
+    leased = await lease(own_engine, "q", 4)
+    assert len(leased) == 4
+    await drained(own_engine)
+    for _ in range(2):
+        wipe(stack, own_engine)
+        assert await receive(own_engine, "q", max=10, wait_ms=1_500) == []
+        assert await leased_now(own_engine, "q") == 4
+    wipe(stack, own_engine)
+    await ack(own_engine, "q", leased[:1])
+    assert len(await lease(own_engine, "q", 2, wait_ms=1_500)) == 1
+
+
+async def test_a_receive_with_a_filter_counts_too(engine: Engine, queue: str) -> None:
+    await engine.queues.create_queue(BY, queue, QueueSettings(partitions=2, max_in_flight=2))
+    wanted = {"kind": Attribute("string", b"wanted")}
+    for n in range(6):
+        await engine.messages.send(BY, queue, [SendEntry(b"%d" % n, attributes=wanted if n % 2 else {})])
+    fits = Filter([Condition("kind", "string", b"wanted")])
+
+    async def filtered() -> list[Delivery]:
+        return await engine.messages.receive(BY, queue, None, 10, 0, HELD, filter=fits)
+
+    assert len(await receive(engine, queue, max=1)) == 1
+    got = await filtered()
+    assert len(got) == 1 and await filtered() == []
+    await ack(engine, queue, got)
+    assert len(await filtered()) == 1
 
 
 @pytest.mark.long

@@ -14,7 +14,7 @@ from engine.journal.fold import UnitState
 from engine.recovery.compare import compare
 from engine.rules.fifo import group_digest
 from schemas.vocabulary import MessageState
-from state.replies import InOrder, Prime
+from state.replies import AtOnce, Prime
 from state.store import Store
 from tests.property.draining import drain_into
 from tests.property.test_fifo import RETENTION, RUNS, SEED, STEPS, TAGS, Lease, Run, stores
@@ -63,7 +63,7 @@ class ParkingRun(Run):
         got = await self.store.leases.receive(
             self.unit, 1, tag, max=count, lease_ms=lease, queue_lease_ms=1, max_receive_count=0, retention_ms=RETENTION,
             move_ms=1,
-            in_order=InOrder(r.choice([0, 1]), PARK[tag]), now_ms=self.now,
+            at_once=AtOnce(r.choice([0, 1]), PARK[tag]), now_ms=self.now,
         )  # fmt: skip
         by_group: dict[str, list[int]] = {}
         for leased in got.leased:

@@ -11,7 +11,7 @@ import pytest
 from engine.rules.fifo import group_digest
 from state.keys import Unit
 from state.packed import pack_body
-from state.replies import InOrder, LoadEntry
+from state.replies import AtOnce, LoadEntry
 from state.store import Store
 
 NOW = 1_000_000
@@ -40,7 +40,7 @@ async def claim(store: Store, unit: Unit, *offsets: int, now_ms: int = NOW) -> l
 async def received(store: Store, unit: Unit, now_ms: int) -> list[int]:
     got = await store.leases.receive(
         unit, 1, 0, max=10, lease_ms=1, queue_lease_ms=1, max_receive_count=0, retention_ms=10**9, move_ms=1,
-        in_order=InOrder(0, 0), now_ms=now_ms,
+        at_once=AtOnce(0, 0), now_ms=now_ms,
     )  # fmt: skip
     return [one.offset for one in got.leased]
 
@@ -55,7 +55,7 @@ async def test_a_task_may_take_a_claim_over_before_a_consumer_gets_the_message(s
 
 
 @pytest.mark.parametrize("unit", [True], indirect=True, ids=["fifo"])
-async def test_in_order_nothing_is_claimed_behind_what_another_holds(store: Store, unit: Unit) -> None:
+async def test_at_once_nothing_is_claimed_behind_what_another_holds(store: Store, unit: Unit) -> None:
     assert await claim(store, unit, 1) == [("ok", 0)]
     assert [word for word, _ in await claim(store, unit, 0, 1, 2)] == ["ok", "held", "held"]
     # The last one was left alone.
@@ -70,9 +70,10 @@ async def test_without_an_order_the_others_are_claimed(store: Store, unit: Unit)
 
 @pytest.mark.parametrize("unit", [False], indirect=True, ids=["standard"])
 async def test_a_delayed_message_that_was_claimed_is_delayed_no_longer(store: Store, unit: Unit) -> None:
-    """It was counted as delayed until it would have been due, so one less as leased than there are."""
+    """It was counted as delayed until its time, so as leased one less than there are."""
     got = await store.leases.receive(
-        unit, 1, 0, max=1, lease_ms=1_000, queue_lease_ms=1_000, max_receive_count=0, retention_ms=10**9, move_ms=1, now_ms=NOW
+        unit, 1, 0, max=1, lease_ms=None, queue_lease_ms=999, max_receive_count=0, retention_ms=10**9, move_ms=1,
+        now_ms=NOW,
     )  # fmt: skip
     await store.leases.release(unit, 1, 0, [(0, got.nonce)], delay_ms=60_000, now_ms=NOW)
     (counts,) = await store.upkeep.info(unit, 1, [0], now_ms=NOW)

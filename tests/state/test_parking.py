@@ -14,7 +14,7 @@ from schemas.vocabulary import LAST_MS
 from state.keys import Unit
 from state.packed import pack_body
 from state.redis.connection import Connection
-from state.replies import InOrder, LoadEntry, Received, Window
+from state.replies import AtOnce, LoadEntry, Received, Window
 from state.store import Store
 from tests.services import Services
 
@@ -43,7 +43,7 @@ class Ordered:
         return await self.store.leases.receive(
             self.unit, 1, tag, max=max, lease_ms=lease_ms, queue_lease_ms=1, max_receive_count=dies,
             retention_ms=RETENTION, move_ms=1,
-            in_order=InOrder(0, park), now_ms=self.now,
+            at_once=AtOnce(0, park), now_ms=self.now,
         )  # fmt: skip
 
     async def exhaust(self, tag: int = 0) -> Received:
@@ -204,7 +204,7 @@ async def test_a_parked_message_expires_and_its_group_goes_on(ordered: Ordered, 
         await ordered.store.leases.receive(
             ordered.unit, 1, 0, max=1, lease_ms=1, queue_lease_ms=1, max_receive_count=0, retention_ms=retention,
             move_ms=1,
-            in_order=InOrder(0, 2), now_ms=ordered.now,
+            at_once=AtOnce(0, 2), now_ms=ordered.now,
         )  # fmt: skip
         ordered.now += 10
     (parked,) = await ordered.store.deferred.parked(ordered.unit, 1, 0, max=10)
@@ -228,7 +228,7 @@ async def test_a_longer_retention_keeps_it_parked(ordered: Ordered) -> None:
     got = await ordered.store.leases.receive(
         ordered.unit, 1, 0, max=1, lease_ms=1, queue_lease_ms=1, max_receive_count=0, retention_ms=2 * RETENTION,
         move_ms=1,
-        in_order=InOrder(0, 0), now_ms=ordered.now,  # the queue parks nothing any more
+        at_once=AtOnce(0, 0), now_ms=ordered.now,  # the queue parks nothing any more
     )  # fmt: skip
     assert (got.leased, list(got.parked)) == ([], [0])
     (parked,) = await ordered.store.deferred.parked(ordered.unit, 1, 0, max=10)

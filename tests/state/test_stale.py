@@ -12,7 +12,7 @@ from schemas.records import OpenDelivery
 from schemas.vocabulary import UNCALLED, StaleReason
 from state.keys import Unit
 from state.packed import pack_body
-from state.replies import InOrder, LoadEntry, Received
+from state.replies import AtOnce, LoadEntry, Received
 from state.store import Store
 
 NOW = 1_000_000
@@ -40,7 +40,7 @@ class Case:
         return await self.store.leases.receive(
             self.unit, 1, 0, max=1, lease_ms=LEASE_MS, queue_lease_ms=LEASE_MS, max_receive_count=dies,
             retention_ms=retention_ms,
-            move_ms=1000, in_order=InOrder(0, parks), now_ms=self.now,
+            move_ms=1000, at_once=AtOnce(0, parks), now_ms=self.now,
         )  # fmt: skip
 
     async def lease(self) -> Row:

@@ -2,7 +2,26 @@
 -- numbers, and what it has done so far: `leased` has rows {offset, delivery, packed}, `fresh` the offsets that are
 -- leased for the first time, without bodies; `dying` is a part of the reply.
 local REASON = {'killed', 'exhausted'}
-local function begin_receive(unit)
+-- Who waits at the bound of a tag looks again after so long (ms).
+local AGAIN = 50
+-- How many more may be leased where `most` may be in flight: less what is in all partitions of the tag, whose meta
+-- hash, visible and delayed zset are KEYS from `first` on. Nil = that is not known, for one of them has lost something.
+local function room_of(tag, now, most, first)
+  for k = first, #KEYS, 3 do
+    local meta, visible, delayed = KEYS[k], KEYS[k + 1], KEYS[k + 2]
+    local m = redis.call('HMGET', meta, 'generation', 'n:' .. tag)
+    if m[1] ~= ARGV[1] then return nil end
+    local open = string.match(m[2] or '', '^%d+')
+    if open ~= tostring(redis.call('ZCARD', visible)) or not delayed_whole(meta, tag, delayed) then
+      broken(meta)
+      return nil
+    end
+    most = most - counted(visible, delayed, now)
+  end
+  return math.max(0, most)
+end
+-- Or nil and the reply to give. `first`: as of room_of.
+local function begin_receive(unit, first)
   local r = {
     meta = KEYS[1], visible = KEYS[2], delivery = KEYS[3], body = KEYS[4], refs = KEYS[5], outbox = KEYS[6],
     now = unit_clock(unit, ARGV[2]), tag = tonumber(ARGV[3]), max = tonumber(ARGV[4]), lease_ms = tonumber(ARGV[5]),
@@ -10,6 +29,11 @@ local function begin_receive(unit)
     move_ms = tonumber(ARGV[9]), window_bytes = tonumber(ARGV[10]), window_messages = tonumber(ARGV[11]),
     leased = {}, fresh = {}, dying = {}, lapsed = {}, expired = {},
   }
+  if ARGV[12] ~= '0' then
+    r.room = room_of(ARGV[3], r.now, tonumber(ARGV[12]), first)
+    if not r.room then return nil, {'LOST'} end
+    r.max = math.min(r.max, r.room)
+  end
   r.held = redis.call('HLEN', r.body)
   -- Whether something may be beyond its retention.
   r.aged = #redis.call('ZRANGEBYSCORE', r.visible, '-inf', r.now - r.retention_ms, 'LIMIT', 0, 1) > 0
@@ -87,4 +111,10 @@ local function write_receive(r, fresh_until)
   local nonce, out = write_leases(r, fresh_until)
   if nonce > 0 or #r.dying + #r.expired > 0 then seal(r.meta, r.tag, r.visible, r.delivery) end
   return nonce, out
+end
+-- As head_of. While as much is in flight as may be, nobody gets what is due.
+local function head_after(r, unit, groups)
+  local head, hungry = head_of(unit, r.visible, groups, r.now)
+  if r.room and #r.leased + #r.fresh >= r.room and head >= 0 and head <= r.now then head = r.now + AGAIN end
+  return head, hungry
 end

@@ -7,14 +7,14 @@ do
   local open, held = call('ZCARD', visible), call('HLEN', delivery)
   local waiting = call('LLEN', outbox)
   if m[1] == ARGV[1] and m[2] and m[3] == open .. ':' .. held and not m[4] and m[5] == '0:0' and m[6] and m[7]
-    and waiting == m[6] - m[7] and waiting < 20000 and call('EXISTS', KEYS[4]) == 0 then
+    and waiting == m[6] - m[7] and waiting < 20000 and ARGV[12] == '0' and call('EXISTS', KEYS[4]) == 0 then
     local now = tonumber(ARGV[2])
     if now == 0 then
       local t = call('TIME')
       now = t[1] * 1000 + math.floor(t[2] / 1000)
     end
     now = math.max(now, tonumber(m[8] or '0')) -- as include/guard.lua, unit_clock
-    local max, until_ms, due, since = tonumber(ARGV[4]), tonumber(ARGV[12]), {}, {}
+    local max, until_ms, due, since = tonumber(ARGV[4]), tonumber(ARGV[13]), {}, {}
     until_ms = until_ms > 0 and math.min(until_ms, now) or now
     local plain = #call('ZRANGEBYSCORE', visible, '-inf', now - ARGV[8], 'LIMIT', 0, 1) == 0
     if plain then

@@ -61,6 +61,10 @@ class NativeClient:
         """A FIFO queue that another dialect has made parks groups; no other dialect can say so."""
         self.ask("PATCH", f"/queues/{queue}", {"on_exhausted": "park", "max_receive_count": count})
 
+    def set_in_flight(self, queue: str, most: int) -> None:
+        """Bounds what is leased of a queue that another dialect has made."""
+        self.ask("PATCH", f"/queues/{queue}", {"max_in_flight": most})
+
     def parked(self, queue: str) -> list[tuple[str, int]]:
         """The parked groups, and how many messages each holds back."""
         return [(one["group"], one["held"]) for one in self.ask("GET", f"/queues/{queue}/parked")["groups"]]

@@ -91,3 +91,23 @@ def test_a_lease_that_a_third_changes_lapses_for_all(
     assert {str(client.counts(name)) for client in clients.values()} == {str(Counts(0, 1, 0))}
     third.ack(name, again.handle)
     assert {str(client.counts(name)) for client in clients.values()} == {str(Counts(0, 0, 0))}
+
+
+@pytest.mark.parametrize("receiver", [make.name for make in CLIENTS])
+def test_no_more_are_in_flight_than_the_queue_says(clients: dict[str, QueueClient], name: str, receiver: str) -> None:
+    """Also where the native library served the queue before, and may have leased some ahead."""
+    one, native = clients[receiver], clients["native"]
+    assert isinstance(native, NativeClient)
+    one.create(name)
+    one.send(name, *map(str, range(10)))
+    (first,) = one.receive(name, 1, wait_s=2)
+    native.set_in_flight(name, 3)
+
+    got = [first, *one.receive(name, 10, wait_s=2)]
+    assert len(got) == 3 and native.counts(name) == Counts(7, 3, 0)
+    assert one.receive(name, 10) == []
+    one.ack(name, got[0].handle)
+    assert len(one.receive(name, 10, wait_s=2)) == 1
+    assert one.receive(name, 10, wait_s=1) == []
+    native.set_in_flight(name, 0)
+    assert len(one.receive(name, 10, wait_s=2)) == 6
