@@ -42,21 +42,6 @@ from schemas.vocabulary import (
 )
 
 # Field of the wire -> the engine's, by the kind of the table it is in.
-SETTINGS = {
-    "partitions": "partitions",
-    "delay_seconds": "delay_ms",
-    "max_delay_seconds": "max_delay_ms",
-    "lease_seconds": "lease_ms",
-    "retention_seconds": "retention_ms",
-    "max_message_bytes": "max_message_bytes",
-    "receive_wait_seconds": "receive_wait_ms",
-    "max_receive_messages": "max_receive_messages",
-    "max_receive_count": "max_receive_count",
-    "read_qps": "read_qps",
-    "write_qps": "write_qps",
-    "daily_bytes": "daily_bytes",
-    "waits": "waits",
-}
 ASKINGS = {
     "delay_seconds": "delay_ms",
     "lease_seconds": "lease_ms",
@@ -88,6 +73,7 @@ NUMBERS = {
     for name, setting in TABLE.items()
     if setting.high and not isinstance(setting.default, list)
 }
+SETTINGS = {f"{name[:-3]}_seconds" if name.endswith("_ms") else name: name for name in NUMBERS}
 WORDS: dict[str, list[str]] = {
     "state": [str(word) for word in MessageState],
     "dedup_scope": list(SCOPES),

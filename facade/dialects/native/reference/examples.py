@@ -6,7 +6,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from facade.dialects.native.wire.settings import settings_reply
 from facade.http.operation import Example
+from schemas.records.settings import EffectiveSettings
 
 _AT = 1_767_225_600_000
 _ID = "5f1c0f8e-9a3b-8c10-8000-00000000012a"
@@ -36,31 +38,7 @@ _QUEUE = {
     "owner": "shop",
     "created_at_ms": _AT,
     "modified_at_ms": _AT,
-    "partitions": 4,
-    "delay_seconds": 0,
-    "max_delay_seconds": 2592000,
-    "lease_seconds": 30,
-    "retention_seconds": 345600,
-    "retention_from": "due",
-    "max_message_bytes": 262144,
-    "receive_wait_seconds": 0,
-    "max_receive_messages": 100,
-    "durable_acks": False,
-    "fifo": False,
-    "content_dedup": False,
-    "dedup_scope": "queue",
-    "read_qps": 0,
-    "write_qps": 0,
-    "daily_bytes": 0,
-    "waits": 0,
-    "dead_letter": False,
-    "keep_unacked": False,
-    "default_tag_name": "",
-    "one_per_group": False,
-    "on_exhausted": None,
-    "max_receive_count": None,
-    "priority": False,
-    "user_attributes": {"team": "shop"},
+    **settings_reply(EffectiveSettings(partitions=4, user_attributes={"team": "shop"})),
     "redrive_policy": _POLICY_SHOWN,
     "source_queues": [],
     "tags": [_TAG],

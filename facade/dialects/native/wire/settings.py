@@ -8,7 +8,6 @@ from typing import Annotated, Any, Final, get_type_hints
 
 from msgspec import UNSET, Meta, Struct, UnsetType, defstruct
 
-from engine.shapes import QueueInfo
 from facade.dialects.native.wire.replies import Changed, Made, Notes, RedrivePolicyReply, Reply, TagReply, about
 from facade.dialects.native.wire.shapes import Body, RedrivePolicyBody, UserAttributes
 from facade.dialects.native.wire.units import RANGE, Name, QueueName, Seconds, Whole, to_ms, to_seconds
@@ -128,10 +127,10 @@ def settings_of(body: Struct) -> QueueSettings:
     return QueueSettings(**given)
 
 
-def settings_reply(queue: QueueInfo) -> dict[str, Any]:
+def settings_reply(settings: EffectiveSettings) -> dict[str, Any]:
     """The settings of a queue by the names of the reply, but for the redrive policy."""
     shown: dict[str, Any] = {}
     for setting in _SETTINGS:
-        value = getattr(queue, setting.name)
+        value = getattr(settings, setting.name)
         shown[wire_name(setting)] = to_seconds(value) if in_seconds(setting) else (value or None) if setting.none else value
     return shown
