@@ -18,6 +18,8 @@ from schemas.client_properties import parse as parse_properties
 from schemas.topics import DEFAULT_PREFIX
 
 PREFIX = "LEASEWAY_"
+# Variables of the command line (facade/programs/cli/connect/profiles.py): no settings of a service.
+OF_CLIENTS = frozenset(("LEASEWAY_ENDPOINT", "LEASEWAY_KEY_ID", "LEASEWAY_KEY_SECRET", "LEASEWAY_PROFILE"))
 
 
 class BadSetting(ValueError):
@@ -97,7 +99,7 @@ class Section:
         fields = {f.name: f for f in dataclasses.fields(cls)}
         values: dict[str, Any] = {}
         for variable, text in from_files(fields.values(), environment).items():
-            if not variable.startswith(PREFIX):
+            if not variable.startswith(PREFIX) or variable in OF_CLIENTS:
                 continue
             name = variable[len(PREFIX) :].lower()
             if name not in fields:

@@ -1,28 +1,96 @@
-"""docs/reference/cli.md: each subcommand and its options, from the parsers themselves."""
+"""docs/reference/cli.md: each command and its options, from the commands and parsers themselves."""
 
 from __future__ import annotations
 
 import argparse
 from collections import Counter
+from collections.abc import Iterator
 
-from facade.programs.cli.cli import COMMANDS, Command
+import click
+
+from facade.programs.cli.connect.failures import ABOUT
+from facade.programs.cli.local import COMMANDS, Command
+from facade.programs.cli.program.command import COMMON, Noun, common_options
+from facade.programs.cli.program.program import root
+from facade.programs.cli.program.settings import SettingsCommand
+from facade.programs.cli.words import REMOTE
 from tests.docs.markdown import item, wrapped
 
 HEAD = """# Command line
 
-Written by `make docs` from the parsers of the subcommands; a test keeps it fresh. `leaseway COMMAND
---help` prints the same. Exit status: 0 = done, 2 = refused, with one line that says why. `leaseway
-verify` exits with 1 when it found differences, and `leaseway seal` when something is not sealed."""
+Written by `make docs` from the commands themselves; a test keeps it fresh. `leaseway COMMAND
+--help` prints the same. [Use the command line](../how-to/use-the-command-line.md) shows how it is
+used.
+
+Commands of the first kind use the API of a service, which runs here or elsewhere. Those of the
+second kind run a service, or read its Kafka.
+
+## Exit status
+
+"""
+SETTINGS = """It has an option for each [setting](queue-settings.md) that may be given: `lease_seconds`
+is `--lease-seconds`, `fifo` is `--fifo` or `--no-fifo`. A redrive policy is `--dead-letter-queue
+QUEUE` with `--dead-letter-after N`, and `--user-attribute NAME=TEXT` may be repeated."""
+LOCAL_HEAD = """## Commands that run a service, and read its Kafka
+
+Exit status: 0 = done, 2 = refused, with one line that says why. `leaseway verify` exits with 1 when
+it found differences, and `leaseway seal` when something is not sealed.
+"""
 Options = dict[str, str]
 
 
 def page() -> str:
-    """The page. An option that several commands have is described once, at the end."""
+    """The page."""
+    return HEAD + _exits() + _remote() + _machine()
+
+
+def _exits() -> str:
+    return "".join(item(f"{code}: {about}") for code, about in ABOUT.items()) + "\n"
+
+
+def _remote() -> str:
+    """The commands of the API: what each does, its own options, its examples."""
+    parts = ["## Options of all commands of the API\n\n"]
+    parts += [item(f"`{_flags(option)}`: {option.help}") for option in common_options()]
+    for name in REMOTE:
+        context = click.Context(root())
+        command = root().get_command(context, name)
+        assert command is not None
+        verbs = command.commands.values() if isinstance(command, Noun) else [command]
+        for verb in verbs:
+            path = f"{name} {verb.name}" if isinstance(command, Noun) else name
+            parts.append(f"\n## leaseway {path}\n\n{''.join(_described(path, verb))}")
+    return "".join(parts) + "\n"
+
+
+def _described(path: str, verb: click.Command) -> Iterator[str]:
+    context = click.Context(verb, info_name=f"leaseway {path}")
+    yield f"`{verb.get_usage(context).removeprefix('Usage: ')}`\n\n"
+    yield wrapped(verb.help or "")
+    params = [param for param in verb.get_params(context) if isinstance(param, click.Option)]
+    settings = {option.name for option in verb.settings_options()} if isinstance(verb, SettingsCommand) else set()
+    own = [param for param in params if param.name not in {*COMMON, *settings} and "--help" not in param.opts]
+    if settings:
+        yield wrapped(SETTINGS)
+    yield "".join(item(f"`{_flags(option)}`: {option.help}") for option in own)
+    if examples := getattr(verb, "examples", ()):
+        yield ("\n" if own else "") + "```sh\n" + "".join(f"{example}\n" for example in examples) + "```\n"
+
+
+def _flags(option: click.Option) -> str:
+    flags = " / ".join([", ".join(option.opts), *([", ".join(option.secondary_opts)] if option.secondary_opts else [])])
+    if option.is_flag:
+        return flags
+    kinds = option.type.choices if isinstance(option.type, click.Choice) else ()
+    return f"{flags} {'|'.join(map(str, kinds)) or option.metavar or option.type.name.upper()}"
+
+
+def _machine() -> str:
+    """The commands of this machine. An option that several have is described once, at the end."""
     commands = [(command, _options(command)) for command in COMMANDS if command.about]
     uses = Counter(option for _, options in commands for option in options.items())
     shared = {name: about for (name, about), count in uses.items() if count > 1}
-    text = HEAD.partition("\n\n")
-    parts = [f"{text[0]}\n\n", wrapped(text[2])]
+    parts = [LOCAL_HEAD, "\n"]
     for command, options in commands:
         own = {name: about for name, about in options.items() if shared.get(name) != about}
         parts += [
@@ -30,7 +98,7 @@ def page() -> str:
             wrapped(f"{_sentence(command.about or '')}{_also([n for n in options if n not in own])}"),
         ]
         parts += [_listed(own)]
-    return "".join(parts) + "## Options of several commands\n\n" + _listed(shared).rstrip("\n") + "\n"
+    return "".join(parts) + "## Options of several commands of this kind\n\n" + _listed(shared).rstrip("\n") + "\n"
 
 
 def _options(command: Command) -> Options:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from facade.dialects.emq.queues.settings import ATTRIBUTES as EMQ
 from facade.dialects.mns.queues.settings import ATTRIBUTES as MNS
-from facade.dialects.native.wire.settings import CreateQueueBody, in_seconds, wire_name
+from facade.dialects.native.wire.settings import CreateQueueBody
 from facade.dialects.native.wire.units import to_seconds
 from facade.dialects.sqs.queues import fifo
 from facade.dialects.sqs.wire.limits import LIMITS
+from schemas.records.native_settings import in_seconds, wire_name
 from schemas.records.settings import TABLE, Setting
 from tests.docs.markdown import item, wrapped
 

@@ -12,7 +12,8 @@ import pytest
 from engine.settings import PREFIX, BadSetting
 from facade.config import Settings
 from facade.programs.cli import config
-from facade.programs.cli.cli import COMMANDS, main
+from facade.programs.cli.local import COMMANDS, main
+from facade.programs.cli.words import LOCAL
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -81,15 +82,8 @@ def test_a_redis_url_that_can_not_be_used_stops_the_start_in_one_line(url: str) 
         Settings.read({"LEASEWAY_REDIS_URL": url})
 
 
-def test_help_names_every_command_but_the_hidden_one(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(["--help"])
-
-    text = capsys.readouterr().out
-    assert ended.value.code == 0
-    assert all(command.name in text for command in COMMANDS if command.about)
-    assert "==SUPPRESS==" not in text
-    assert "worker" not in text.replace("workers", "")
+def test_every_word_of_this_machine_is_a_command_and_no_other_is() -> None:
+    assert {command.name: command.about for command in COMMANDS} == LOCAL
 
 
 @pytest.mark.parametrize(

@@ -224,7 +224,7 @@ def test_up_in_a_folder_with_a_refused_file_is_one_line(leaseway_up: StartUp, tm
 
 SAYS = """
 import resource
-from facade.programs.cli.cli import say
+from facade.programs.cli.local import say
 limits = resource.getrlimit(resource.RLIMIT_FSIZE)
 say("first")
 resource.setrlimit(resource.RLIMIT_FSIZE, (len("leaseway: first "), limits[1]))

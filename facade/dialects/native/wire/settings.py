@@ -1,5 +1,5 @@
 """Settings of a queue in the native dialect: its bodies and its reply, made of the table
-(schemas/records/settings.py). A setting in milliseconds is one in seconds here.
+(schemas/records/settings.py).
 """
 
 from __future__ import annotations
@@ -11,29 +11,13 @@ from msgspec import UNSET, Meta, Struct, UnsetType, defstruct
 from facade.dialects.native.wire.replies import Changed, Made, Notes, RedrivePolicyReply, Reply, TagReply, about
 from facade.dialects.native.wire.shapes import Body, RedrivePolicyBody, UserAttributes
 from facade.dialects.native.wire.units import RANGE, Name, QueueName, Seconds, Whole, to_ms, to_seconds
-from schemas.records.settings import TABLE, EffectiveSettings, QueueSettings, RedrivePolicy, Setting
+from schemas.records.native_settings import SETTINGS, description, in_seconds, wire_name, words
+from schemas.records.settings import EffectiveSettings, QueueSettings, RedrivePolicy, Setting
 
-# Who has been granted what is shown and set by other requests; the others are words of SQS.
-_NOT_NATIVE: Final = ("labels", "policy", "grants", "allowed_sources")
-_SETTINGS: Final = tuple(setting for name, setting in TABLE.items() if name not in _NOT_NATIVE)
 _TYPES: Final = get_type_hints(EffectiveSettings)
 # Types of the wire that are not the setting's: in a body, in the reply.
 _BODIES: Final = {"default_tag_name": Name, "user_attributes": UserAttributes, "redrive_policy": RedrivePolicyBody}
 _REPLIES: Final = {"user_attributes": Notes, "redrive_policy": RedrivePolicyReply | None}
-
-
-def in_seconds(setting: Setting) -> bool:
-    """Whether a setting in milliseconds is one in seconds here."""
-    return setting.name.endswith("_ms")
-
-
-def wire_name(setting: Setting) -> str:
-    """Returns what the dialect calls a setting."""
-    return f"{setting.name.removesuffix('_ms')}_seconds" if in_seconds(setting) else setting.name
-
-
-def _words(setting: Setting) -> str:
-    return f"{setting.words} In seconds." if in_seconds(setting) else setting.words
 
 
 def _schema(setting: Setting) -> dict[str, Any]:
@@ -46,31 +30,19 @@ def _schema(setting: Setting) -> dict[str, Any]:
     return {RANGE: [to_seconds(bound) for bound in bounds] if in_seconds(setting) else list(bounds)}
 
 
-def _default(setting: Setting) -> str:
-    """What a document says of a setting that is not named, and of changing it later."""
-    said = ""
-    if isinstance(setting.default, bool):
-        said = " Default: false."
-    elif in_seconds(setting):
-        said = f" Default: {to_seconds(setting.default)} s."
-    elif setting.default and not setting.none and isinstance(setting.default, int | str):
-        said = f" Default: {setting.default}."
-    return said if setting.may_change else f"{said} Can't be changed later."
-
-
 def _given(setting: Setting) -> Any:
     """The type of a setting in a body."""
     kind: Any = _BODIES.get(setting.name)
     if kind is None:
         kind = Seconds if in_seconds(setting) else Whole if _TYPES[setting.name] is int else _TYPES[setting.name]
-    return Annotated[kind, Meta(description=_words(setting) + _default(setting), extra_json_schema=_schema(setting) or None)]
+    return Annotated[kind, Meta(description=description(setting), extra_json_schema=_schema(setting) or None)]
 
 
 def _shown(setting: Setting) -> Any:
     """The type of a setting in a reply."""
     kind: Any = _REPLIES.get(setting.name, float if in_seconds(setting) else _TYPES[setting.name])
     shown = Annotated[
-        kind, Meta(description=_words(setting), extra_json_schema={"enum": list(setting.choices)} if setting.choices else None)
+        kind, Meta(description=words(setting), extra_json_schema={"enum": list(setting.choices)} if setting.choices else None)
     ]
     return shown | None if setting.none else shown
 
@@ -79,7 +51,7 @@ CreateQueueBody: Any = defstruct(
     "CreateQueueBody",
     [
         ("name", Annotated[QueueName, Meta(description="The name of the new queue.")]),
-        *((wire_name(setting), _given(setting) | None, None) for setting in _SETTINGS),
+        *((wire_name(setting), _given(setting) | None, None) for setting in SETTINGS),
     ],
     bases=(Body,), frozen=True, kw_only=True, module=__name__,
     namespace={"__doc__": "A queue to create. What is not given, or null, has its default."},
@@ -87,7 +59,7 @@ CreateQueueBody: Any = defstruct(
 
 SetQueueBody: Any = defstruct(
     "SetQueueBody",
-    [(wire_name(setting), _given(setting) | UnsetType, UNSET) for setting in _SETTINGS if setting.may_change],
+    [(wire_name(setting), _given(setting) | UnsetType, UNSET) for setting in SETTINGS if setting.may_change],
     bases=(Body,), frozen=True, kw_only=True, module=__name__,
     namespace={
         "__doc__": "Settings to change; what is not given stays as it is. A redrive policy is removed by DELETE\n.../redrive-policy."
@@ -101,7 +73,7 @@ QueueReply: Any = defstruct(
         ("owner", Annotated[str, about("The principal that made it.")]),
         ("created_at_ms", Made),
         ("modified_at_ms", Changed),
-        *((wire_name(setting), _shown(setting)) for setting in _SETTINGS),
+        *((wire_name(setting), _shown(setting)) for setting in SETTINGS),
         ("source_queues", Annotated[list[str], about("The queues whose dead letters come here.")]),
         ("tags", Annotated[list[TagReply], about("Its tags, the default one first.")]),
     ],
@@ -118,7 +90,7 @@ def policy_of(body: RedrivePolicyBody) -> RedrivePolicy:
 def settings_of(body: Struct) -> QueueSettings:
     """The settings that a body names; what it doesn't is None."""
     given: dict[str, Any] = {}
-    for setting in _SETTINGS:
+    for setting in SETTINGS:
         value: Any = getattr(body, wire_name(setting), None)
         if value is None or value is UNSET:
             continue
@@ -130,7 +102,7 @@ def settings_of(body: Struct) -> QueueSettings:
 def settings_reply(settings: EffectiveSettings) -> dict[str, Any]:
     """The settings of a queue by the names of the reply, but for the redrive policy."""
     shown: dict[str, Any] = {}
-    for setting in _SETTINGS:
+    for setting in SETTINGS:
         value = getattr(settings, setting.name)
         shown[wire_name(setting)] = to_seconds(value) if in_seconds(setting) else (value or None) if setting.none else value
     return shown

@@ -1,0 +1,1 @@
+"""How the command line reaches a service: profiles, requests, and what may go wrong."""

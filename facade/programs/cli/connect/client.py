@@ -1,0 +1,174 @@
+"""Requests to the native API, over one connection of HTTP that is kept between them."""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import json
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+from urllib.parse import quote, urlencode, urlsplit
+
+from facade.programs.cli.connect.failures import FAILED, NOT_ALLOWED, Failure, Refused, Unreachable
+from facade.programs.cli.connect.profiles import Connection
+
+MOST_BYTES: Final = 64 * 1024 * 1024  # of an answer; the service sends half of that at most
+IDLE_S: Final = 20.0  # the service closes a connection that is idle for 75 s
+PAGE: Final = 1000
+
+
+def path_to(*parts: str) -> str:
+    """A path below /v1 of parts that may have any character."""
+    return "/v1/" + "/".join(quote(part, safe="") for part in parts)
+
+
+class Client:
+    """Not safe for two threads."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._at = connection
+        self._headers = {"accept": "application/json"}
+        if connection.key_id:
+            key = f"{connection.key_id}:{connection.key_secret}".encode()
+            self._headers["authorization"] = "Basic " + base64.b64encode(key).decode()
+        self._http: http.client.HTTPConnection | None = None
+        self._used = 0.0
+
+    @property
+    def connection(self) -> Connection:
+        """Where it speaks to."""
+        return self._at
+
+    def get(self, path: str, **query: Any) -> Any:
+        """What a GET answers. A parameter that is None is left out; a list is repeated."""
+        return self.call("GET", path, query=query)
+
+    def post(self, path: str, body: Any = None, *, wait_s: float = 0.0) -> Any:
+        """What a POST answers, which may take `wait_s` longer than other requests."""
+        return self.call("POST", path, body, wait_s=wait_s)
+
+    def pages(self, path: str, field: str, *, after: str = "next", limit: int | None = None, **query: Any) -> Iterator[Any]:
+        """The entries of `field` over all pages, at most `limit`; `after` is the parameter that
+        continues.
+        """
+        left, place = limit, None
+        while left is None or left > 0:
+            page = self.get(path, **query, **{after: place, "limit": PAGE if left is None else min(PAGE, left)})
+            yield from page[field]
+            left = None if left is None else left - len(page[field])
+            place = page["next"]
+            if place is None:
+                return
+
+    def call(self, method: str, path: str, body: Any = None, *, query: Mapping[str, Any] | None = None, wait_s: float = 0.0) -> Any:
+        """The JSON that a request is answered with; None = it has no body. Raises Refused,
+        Unreachable, Failure.
+        """
+        status, found = self.exchange(method, path, body, query=query, wait_s=wait_s)
+        if status >= 300:
+            raise Refused(status, found if isinstance(found, dict) else {})
+        return found
+
+    def exchange(
+        self, method: str, path: str, body: Any = None, *, query: Mapping[str, Any] | None = None, wait_s: float = 0.0
+    ) -> tuple[int, Any]:
+        """As `call`, with the status and whatever it is."""
+        given = {name: value for name, value in (query or {}).items() if value is not None}
+        target = f"{path}?{urlencode(given, doseq=True)}" if given else path
+        data = None if body is None else json.dumps(body).encode()
+        headers = self._headers if data is None else {**self._headers, "content-type": "application/json"}
+        answer, content = self._exchange(method, target, data, headers, wait_s)
+        if not content:
+            return answer.status, None
+        kind = answer.getheader("content-type", "")
+        if "json" not in kind:
+            raise Failure(f"{self._at.endpoint} answered {answer.status} with {kind or 'no type'}, not JSON: is it a Leaseway?", FAILED)
+        try:
+            return answer.status, json.loads(content)
+        except ValueError:
+            raise Failure(f"{self._at.endpoint} answered {answer.status} with broken JSON", FAILED) from None
+
+    def text(self, path: str) -> tuple[int, str]:
+        """The status and the text that a GET answers, whatever its type."""
+        answer, content = self._exchange("GET", path, None, self._headers, 0.0)
+        return answer.status, content.decode("utf-8", "replace")
+
+    def close(self) -> None:
+        """Closes the connection; the next request opens another."""
+        if self._http is not None:
+            self._http.close()
+            self._http = None
+
+    def _exchange(
+        self, method: str, target: str, data: bytes | None, headers: Mapping[str, str], wait_s: float
+    ) -> tuple[http.client.HTTPResponse, bytes]:
+        if self._http is not None and time.monotonic() - self._used > IDLE_S:
+            self.close()
+        try:
+            opened = self._opened(wait_s)
+        except OSError as error:
+            self.close()
+            raise _unreached(self._at, error) from None
+        sent = method != "GET"
+        try:
+            opened.request(method, target, data, dict(headers))
+            answer = opened.getresponse()
+            content = answer.read(MOST_BYTES + 1)
+        except TimeoutError:
+            self.close()
+            why = f"{self._at.endpoint} did not answer within {self._at.timeout_s + wait_s:g} s (--timeout)"
+            raise Unreachable(_maybe(why, sent), sent=sent) from None
+        except (OSError, http.client.HTTPException) as error:
+            self.close()
+            raise Unreachable(_maybe(f"{self._at.endpoint} broke the connection: {_said(error)}", sent), sent=sent) from None
+        except BaseException:
+            # The answer of this request must not become that of the next one.
+            self.close()
+            raise
+        self._used = time.monotonic()
+        if len(content) > MOST_BYTES:
+            self.close()
+            raise Failure(f"the answer has more than {MOST_BYTES} bytes", FAILED)
+        return answer, content
+
+    def _opened(self, wait_s: float) -> http.client.HTTPConnection:
+        timeout = self._at.timeout_s + wait_s
+        if self._http is None:
+            self._http = _http(self._at, timeout)
+            self._http.connect()
+        elif self._http.sock is not None:
+            self._http.sock.settimeout(timeout)
+        return self._http
+
+
+def _http(at: Connection, timeout: float) -> http.client.HTTPConnection:
+    place = urlsplit(at.endpoint)
+    try:
+        port = place.port
+    except ValueError:
+        raise Failure(f"the port of an endpoint is 1 to 65535, given {at.endpoint!r}", 2) from None
+    if place.scheme == "http":
+        return http.client.HTTPConnection(place.hostname or "", port, timeout=timeout)
+    import ssl
+
+    try:
+        context = ssl.create_default_context(cafile=at.ca_file or None)
+    except OSError as error:
+        raise Failure(f"the CA file {at.ca_file} can't be used: {error.strerror or error}", 2) from None
+    return http.client.HTTPSConnection(place.hostname or "", port, timeout=timeout, context=context)
+
+
+def _unreached(at: Connection, error: OSError) -> Failure:
+    verified = getattr(error, "verify_message", "")
+    if verified:
+        return Failure(f"{at.endpoint} has a certificate that can't be trusted: {verified} (--ca-file names a CA)", NOT_ALLOWED)
+    return Unreachable(f"{at.endpoint} can't be reached: {_said(error)}")
+
+
+def _said(error: Exception) -> str:
+    return str(getattr(error, "strerror", None) or error or type(error).__name__).rstrip(".").lower()
+
+
+def _maybe(text: str, sent: bool) -> str:
+    return f"{text}; it may have been done all the same" if sent else text

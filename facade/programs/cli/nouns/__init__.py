@@ -1,0 +1,1 @@
+"""A module for each noun of the command line, with its verbs."""

@@ -1,0 +1,126 @@
+"""`leaseway queue`: queues, their settings and counts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import click
+
+from facade.programs.cli.connect.client import Client, path_to
+from facade.programs.cli.connect.failures import Refused
+from facade.programs.cli.program.command import Noun, noun, yes_option
+from facade.programs.cli.program.completion import queue_names
+from facade.programs.cli.program.session import Session
+from facade.programs.cli.program.settings import SettingsCommand
+from facade.programs.cli.words import REMOTE
+
+command: Noun = noun("queue", REMOTE["queue"][1])
+COUNTS = ("backlog", "ready", "delayed", "leased", "parked", "stored")
+COLUMNS = ("name", "tags", *COUNTS)
+
+
+def with_counts(client: Client, names: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """The counts of queues, over all tags of each: a request a queue. One that is gone meanwhile
+    is left out.
+    """
+    for name in names:
+        try:
+            queue = client.get(path_to("queues", name))
+        except Refused as refused:
+            if refused.status == 404:
+                continue
+            raise
+        tags = queue["tags"]
+        yield {"name": name, "tags": len(tags), **{count: sum(tag[count] for tag in tags) for count in COUNTS}}
+
+
+@command.verb("ls", "leaseway queue ls", "leaseway queue ls --prefix shop- --counts", "leaseway queue ls -o name")
+@click.option("--prefix", default="", help="Only names that begin so.")
+@click.option("--limit", type=click.IntRange(1), metavar="N", help="At most N queues (default: all).")
+@click.option("--counts", is_flag=True, help="Count messages, over all tags of a queue: a request for each queue.")
+def ls(session: Session, prefix: str, limit: int | None, *, counts: bool) -> None:
+    """List queues by name."""
+    names = list(session.client.pages("/v1/queues", "queues", after="after", limit=limit, prefix=prefix or None))
+    rows = with_counts(session.client, names) if counts else ({"name": name} for name in names)
+    session.rows(rows, COLUMNS)
+
+
+@command.verb("show", "leaseway queue show orders", "leaseway queue show orders -o yaml")
+@click.argument("queue", shell_complete=queue_names)
+def show(session: Session, queue: str) -> None:
+    """Show a queue: its settings, its tags and their counts."""
+    session.one(session.client.get(path_to("queues", queue)))
+
+
+@command.verb(
+    "create",
+    "leaseway queue create orders",
+    "leaseway queue create orders --lease-seconds 60 --dead-letter-queue orders.dead --dead-letter-after 5",
+    "leaseway queue create orders.dead --dead-letter",
+    "leaseway queue create payments --fifo --content-dedup",
+    cls=SettingsCommand.to_create,
+)
+@click.argument("name")
+def create(session: Session, name: str, settings: dict[str, Any]) -> None:
+    """Create a queue. An equal one that is there is fine."""
+    session.one(session.client.post("/v1/queues", {"name": name, **settings}))
+
+
+@command.verb(
+    "set",
+    "leaseway queue set orders --lease-seconds 120",
+    "leaseway queue set orders --no-redrive-policy",
+    cls=SettingsCommand.to_change,
+)
+@click.argument("queue", shell_complete=queue_names)
+@click.option("--no-redrive-policy", is_flag=True, help="Let no message go to a dead-letter queue any more.")
+def change(session: Session, queue: str, settings: dict[str, Any], *, no_redrive_policy: bool) -> None:
+    """Change settings of a queue; those that are not named stay as they are."""
+    if not settings and not no_redrive_policy:
+        raise click.UsageError("name a setting to change, such as --lease-seconds 60")
+    if no_redrive_policy and "redrive_policy" in settings:
+        raise click.UsageError("--no-redrive-policy and --dead-letter-queue exclude each other")
+    if no_redrive_policy:
+        session.client.call("DELETE", path_to("queues", queue, "redrive-policy"))
+    path = path_to("queues", queue)
+    session.one(session.client.call("PATCH", path, settings) if settings else session.client.get(path))
+
+
+@command.verb("rm", "leaseway queue rm orders", "leaseway queue ls --prefix test- -o name | xargs leaseway queue rm --yes")
+@click.argument("queues", nargs=-1, required=True, metavar="QUEUE...", shell_complete=queue_names)
+@yes_option
+def rm(session: Session, queues: tuple[str, ...], *, yes: bool) -> None:
+    """Delete queues and their messages."""
+    for name in queues:
+        session.confirm(f"delete queue {name!r}{'' if yes else _content(session, name)}", yes=yes)
+        session.client.call("DELETE", path_to("queues", name))
+        session.say(f"deleted queue {name!r}")
+
+
+@command.verb("purge", "leaseway queue purge orders --yes")
+@click.argument("queue", shell_complete=queue_names)
+@yes_option
+def purge(session: Session, queue: str, *, yes: bool) -> None:
+    """Settle all messages that were sent so far, under all tags: nobody receives them any more."""
+    session.confirm(f"purge queue {queue!r}{'' if yes else _content(session, queue)}", yes=yes)
+    session.client.post(path_to("queues", queue, "purge"))
+    session.say(f"purged queue {queue!r}")
+
+
+@command.verb("copy", "leaseway queue copy orders orders-2")
+@click.argument("queue", shell_complete=queue_names)
+@click.argument("target")
+def copy(session: Session, queue: str, target: str) -> None:
+    """Create the queue TARGET with the settings, tags and redrive policy of QUEUE, without its
+    messages and rights.
+    """
+    session.one(session.client.post(path_to("queues", queue, "copy"), {"target": target}))
+
+
+def _content(session: Session, queue: str) -> str:
+    """How many messages a question is about; where nobody can be asked, it need not be known."""
+    if not session.can_ask:
+        return ""
+    tags = session.client.get(path_to("queues", queue))["tags"]
+    return f" with {sum(tag['backlog'] for tag in tags)} messages under {len(tags)} tag(s)"

@@ -1,0 +1,70 @@
+"""`leaseway tag`: the tags of a queue."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from facade.programs.cli.connect.client import path_to
+from facade.programs.cli.program.command import noun, yes_option
+from facade.programs.cli.program.completion import queue_names
+from facade.programs.cli.program.session import Session
+from facade.programs.cli.program.values import condition, filter_of, moment_ms, pairs, redrive_policy
+from facade.programs.cli.words import REMOTE
+
+command = noun("tag", REMOTE["tag"][1])
+COLUMNS = ("name", "backlog", "ready", "delayed", "leased", "parked", "stored", "start_at_ms", "filter")
+
+
+@command.verb("ls", "leaseway tag ls orders", "leaseway tag ls orders -o json")
+@click.argument("queue", shell_complete=queue_names)
+def ls(session: Session, queue: str) -> None:
+    """List the tags of a queue with their counts."""
+    session.rows(session.client.get(path_to("queues", queue, "tags"))["tags"], COLUMNS)
+
+
+@command.verb(
+    "create",
+    "leaseway tag create orders billing",
+    "leaseway tag create orders audit --start 0",
+    "leaseway tag create orders eu --where region=eu --where kind",
+)
+@click.argument("queue", shell_complete=queue_names)
+@click.argument("name")
+@click.option(
+    "--start", type=moment_ms, metavar="TIME", help="First moment: ISO 8601 or epoch ms; 0 = the oldest message kept (default: now on)."
+)
+@click.option(
+    "--where", multiple=True, type=condition, metavar="NAME[=VALUE]", help="Only messages with this attribute; may be repeated: all hold."
+)
+@click.option("--any", "either", is_flag=True, help="One of the --where is enough.")
+@click.option("--read-qps", type=int, help="Receives a second under the tag; 0 = no bound.")
+@click.option("--dead-letter-queue", metavar="QUEUE", help="Where messages go that die under the tag (default: as in the queue).")
+@click.option("--dead-letter-after", type=int, metavar="N", help="Deliveries of a message before it goes there.")
+@click.option("--user-attribute", multiple=True, type=pairs, metavar="NAME=TEXT", help="A free text; may be repeated.")
+def create(session: Session, queue: str, name: str, **given: Any) -> None:
+    """Create a tag: a subscription of the queue with its own leases and counts. An equal one that
+    is there is fine.
+    """
+    body = {
+        "name": name,
+        "start_at_ms": given["start"],
+        "filter": filter_of(given["where"], either=given["either"]),
+        "read_qps": given["read_qps"],
+        "redrive_policy": redrive_policy(given["dead_letter_queue"], given["dead_letter_after"]),
+        "user_attributes": dict(given["user_attribute"]) or None,
+    }
+    made = session.client.post(path_to("queues", queue, "tags"), {field: value for field, value in body.items() if value is not None})
+    session.one(made)
+
+
+@command.verb("rm", "leaseway tag rm orders billing --yes")
+@click.argument("queue", shell_complete=queue_names)
+@click.argument("name")
+@yes_option
+def rm(session: Session, queue: str, name: str, *, yes: bool) -> None:
+    """Delete a tag with its leases and counts."""
+    session.confirm(f"delete tag {name!r} of queue {queue!r}", yes=yes)
+    session.client.call("DELETE", path_to("queues", queue, "tags", name))
+    session.say(f"deleted tag {name!r} of queue {queue!r}")

@@ -1,0 +1,108 @@
+"""The program as a whole: `leaseway` with all of its commands, of which it imports the one that is
+used, and the exit status for each way to end.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import click
+
+from facade.programs.cli.connect.failures import FAILED, INTERRUPTED, Failure
+from facade.programs.cli.output.cells import visible
+from facade.programs.cli.program.command import SETTINGS, common_options, unknown
+from facade.programs.cli.words import LOCAL, REMOTE
+
+
+class Program(click.Group):
+    """The root. A command is imported when it is used; the help is made of the table of words."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [*REMOTE, *(name for name, about in LOCAL.items() if about)]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name in REMOTE:
+            command: click.Command = import_module(REMOTE[cmd_name][0]).command
+            return command
+        return _local(cmd_name) if cmd_name in LOCAL else None
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        if args and not args[0].startswith("-") and args[0] not in REMOTE and args[0] not in LOCAL:
+            raise click.UsageError(unknown(self, ctx, args[0], self.list_commands(ctx)), ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        remote = [(name, about) for name, (_, about) in REMOTE.items()]
+        local = [(name, about) for name, about in LOCAL.items() if about]
+        for title, records in (("Use a service", remote), ("Run a service, and read its Kafka", local)):
+            with formatter.section(title):
+                formatter.write_dl(records)
+
+
+def _local(name: str) -> click.Command:
+    """A command of this machine, which reads its arguments by itself."""
+
+    @click.command(
+        name, help=LOCAL[name], hidden=LOCAL[name] is None, add_help_option=False, context_settings={"ignore_unknown_options": True}
+    )
+    @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+    @click.pass_context
+    def passed(ctx: click.Context, arguments: tuple[str, ...]) -> None:
+        from facade.programs.cli.local import main as local
+
+        ctx.exit(local([name, *arguments]))
+
+    return passed
+
+
+def root() -> Program:
+    """The program."""
+    about = "A queue service over Kafka. `leaseway COMMAND --help` has the options and examples of a command."
+    version = click.Option(["--version"], is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Print the version.")
+    return Program("leaseway", help=about, params=[*common_options(), version], context_settings=SETTINGS, no_args_is_help=True)
+
+
+def _version(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
+    if value:
+        from importlib.metadata import version
+
+        click.echo(f"leaseway {version('leaseway')}")
+        ctx.exit()
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Runs a command; returns its exit status (connect/failures.py). What went wrong is on
+    stderr.
+    """
+    try:
+        done = root().main(list(arguments), prog_name="leaseway", standalone_mode=False)
+        sys.stdout.flush()
+        return done if isinstance(done, int) else 0
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except Failure as failure:
+        click.echo(f"{_path(failure)}: {visible(str(failure))}", err=True)
+        return failure.code
+    except (KeyboardInterrupt, click.Abort):
+        click.echo("leaseway: interrupted", err=True)
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Nobody reads what is printed; Python would say so once more at its end.
+        with contextlib.suppress(OSError), Path(os.devnull).open("wb") as nowhere:
+            os.dup2(nowhere.fileno(), sys.stdout.fileno())
+        return FAILED
+    except OSError as error:
+        click.echo(f"leaseway: {visible(str(error))}", err=True)
+        return FAILED
+
+
+def _path(failure: Failure) -> str:
+    notes: list[str] = getattr(failure, "__notes__", [])
+    return notes[-1] if notes else "leaseway"

@@ -1,0 +1,76 @@
+"""What a command has at hand: the client, the form of its output, and the person at the terminal,
+if there is one.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import click
+
+from facade.programs.cli.connect.client import Client
+from facade.programs.cli.connect.failures import WRONG_USE, Failure
+from facade.programs.cli.connect.profiles import connection
+from facade.programs.cli.output.cells import visible
+from facade.programs.cli.output.forms import Printer, Row
+
+
+class Session:
+    """One run of a command. `given` are the common options; those not given are None."""
+
+    def __init__(self, given: Mapping[str, Any]) -> None:
+        self._given = given
+        columns = given.get("columns")
+        self.output = Printer(given.get("output") or "table", sys.stdout, columns.split(",") if columns else None)
+
+    @cached_property
+    def client(self) -> Client:
+        """The client of the service. Raises Failure: a profile or an option is not right."""
+        at = connection(self._given, os.environ)
+        for note in at.notes:
+            self.say(f"note: {note}")
+        return Client(at)
+
+    def close(self) -> None:
+        """Closes the connection, if there is one."""
+        if "client" in self.__dict__:
+            self.client.close()
+
+    @property
+    def form(self) -> str:
+        """The form of the output."""
+        return self.output.form
+
+    def rows(self, rows: Iterable[Row], columns: Sequence[str], *, name: str = "name") -> None:
+        """Prints a list."""
+        self.output.rows(list(rows), columns, name)
+
+    def one(self, row: Row, *, name: str = "name") -> None:
+        """Prints an object."""
+        self.output.one(row, name)
+
+    def stream(self, rows: Iterable[Row], columns: Sequence[str], *, name: str = "id") -> None:
+        """Prints rows as they come."""
+        self.output.stream(rows, columns, name)
+
+    @property
+    def can_ask(self) -> bool:
+        """Whether somebody is at a terminal."""
+        return sys.stdin.isatty() and sys.stderr.isatty()
+
+    def say(self, text: str) -> None:
+        """A line for people, on stderr."""
+        click.echo(visible(text), err=True)
+
+    def confirm(self, question: str, *, yes: bool) -> None:
+        """Goes on if `yes`, or if the person at the terminal agrees. Raises Failure."""
+        if yes:
+            return
+        if not self.can_ask:
+            raise Failure(f"{visible(question)} needs --yes where there is no terminal to ask at", WRONG_USE)
+        if not click.confirm(f"{visible(question)}?", err=True):
+            raise Failure("nothing was done")

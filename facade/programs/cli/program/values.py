@@ -1,0 +1,68 @@
+"""Kinds of values that commands take: moments, pairs, conditions on attributes."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+
+class _Moment(click.ParamType[int]):
+    name = "time"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if isinstance(value, int):
+            return value
+        try:
+            return int(value)
+        except ValueError:
+            pass
+        try:
+            at = datetime.datetime.fromisoformat(value)
+        except ValueError:
+            self.fail(f"must be a time in ISO 8601 (UTC where it names no zone) or epoch milliseconds, given {value!r}", param, ctx)
+        at = at if at.tzinfo else at.replace(tzinfo=datetime.UTC)
+        return (at - datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)) // datetime.timedelta(milliseconds=1)
+
+
+class _Pair(click.ParamType[tuple[str, str]]):
+    name = "pair"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
+        if isinstance(value, tuple):
+            return value
+        name, equals, text = value.partition("=")
+        if not name or not equals:
+            self.fail(f"must be NAME=TEXT, given {value!r}", param, ctx)
+        return name, text
+
+
+class _Condition(click.ParamType[dict[str, str]]):
+    name = "condition"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> dict[str, str]:
+        if isinstance(value, dict):
+            return value
+        name, equals, text = value.partition("=")
+        if not name:
+            self.fail(f"must be NAME (it exists) or NAME=VALUE (it is that text), given {value!r}", param, ctx)
+        return {"name": name, "value": text} if equals else {"name": name}
+
+
+moment_ms = _Moment()
+pairs = _Pair()
+condition = _Condition()
+
+
+def filter_of(conditions: Sequence[dict[str, str]], *, either: bool) -> dict[str, Any] | None:
+    """A filter of the API; None without conditions."""
+    return {"operator": "OR" if either else "AND", "conditions": list(conditions)} if conditions else None
+
+
+def redrive_policy(queue: str | None, after: int | None) -> dict[str, Any] | None:
+    """A redrive policy of the API; None without a queue."""
+    if (queue is None) != (after is None):
+        raise click.UsageError("--dead-letter-queue and --dead-letter-after go together: one of them is missing")
+    return None if queue is None else {"dead_letter_queue": queue, "max_receive_count": after}

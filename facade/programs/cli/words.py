@@ -1,0 +1,37 @@
+"""The commands of `leaseway`: what each is about, and where it is.
+
+`LOCAL` run on this machine: they start the service, or read its Kafka and its Redis. `REMOTE` use
+the native API of a running service. Importing this imports nothing else.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+# None: it is not in the help.
+LOCAL: Final[dict[str, str | None]] = {
+    "up": "start Kafka, Redis and the facade from one folder; Ctrl-C stops all",
+    "serve": "start facade workers against an existing Kafka and Redis",
+    "demo": "stream a real data set through a queue and show what went where",
+    "spark": "run a PySpark file, or a shell, with the Kafka and Avro connectors",
+    "sql": "run SQL over messages, journal, deliveries, dead_letters, queues: read from Kafka by Spark",
+    "report": "write latency, backlog, statistics, redelivery, dead letters: Parquet and an HTML page",
+    "live": "count the same as it happens, from checkpoints, and write rates to a topic",
+    "redrive": "move dead letters that match an SQL condition back to their source queues",
+    "spark-zip": "write the jobs and schemas as one zip for --py-files of your own Spark",
+    "verify": "compare the state in Redis with a rebuild from Kafka alone; 0 = no difference",
+    "rebuild": "rebuild the state in Redis from Kafka, also while traffic runs",
+    "seal": "list the control records that LEASEWAY_SECRET has not sealed, and seal or delete them",
+    "config": "print all settings, their values and where they came from",
+    "jars": "fetch the pinned jars of Kafka, or of Spark's connectors",
+    "worker": None,
+    "prepare": None,
+}
+
+# The module of each has it as `command`.
+REMOTE: Final[dict[str, tuple[str, str]]] = {
+    "queue": ("facade.programs.cli.nouns.queue", "list, create, change, purge and delete queues"),
+    "tag": ("facade.programs.cli.nouns.tag", "list, create and delete tags of a queue"),
+    "api": ("facade.programs.cli.tools.api", "send any request to the API"),
+    "completion": ("facade.programs.cli.tools.completion", "print what lets a shell complete commands"),
+}

@@ -1,0 +1,1 @@
+"""The command line against answers that are written by hand."""

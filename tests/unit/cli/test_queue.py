@@ -1,0 +1,177 @@
+"""`leaseway queue` and `leaseway tag`: what they ask of the API, and what they print."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from facade.programs.cli.program.settings import options
+from tests.unit.cli.service import Cli
+
+
+def tag(**counts: int) -> dict[str, Any]:
+    return {
+        "name": "default",
+        **dict.fromkeys(("backlog", "ready", "delayed", "leased", "parked", "stored"), 0),
+        **counts,
+    }
+
+
+def test_ls_follows_all_pages(cli: Cli) -> None:
+    cli.service.on("GET /v1/queues", (200, {"queues": ["a", "b"], "next": "b"}), (200, {"queues": ["c"], "next": None}))
+
+    assert cli("queue", "ls", "-o", "json").json == [{"name": "a"}, {"name": "b"}, {"name": "c"}]
+    assert [path for _, path, _ in cli.service.asked] == ["/v1/queues?limit=1000", "/v1/queues?after=b&limit=1000"]
+
+
+def test_ls_stops_at_its_limit(cli: Cli) -> None:
+    cli.service.on("GET /v1/queues", (200, {"queues": ["a", "b"], "next": "b"}))
+
+    assert cli("queue", "ls", "--limit", "2", "--prefix", "x y", "-o", "name").out == "a\nb\n"
+    assert [path for _, path, _ in cli.service.asked] == ["/v1/queues?prefix=x+y&limit=2"]
+
+
+def test_ls_with_counts_adds_those_of_the_tags_and_passes_over_what_is_gone(cli: Cli) -> None:
+    cli.service.on("GET /v1/queues", (200, {"queues": ["a", "gone", "b"], "next": None}))
+    cli.service.on("GET /v1/queues/a", (200, {"tags": [tag(backlog=3, ready=2, leased=1), tag(backlog=5, stored=5)]}))
+    cli.service.on("GET /v1/queues/b", (200, {"tags": [tag()]}))
+
+    rows = cli("queue", "ls", "--counts", "-o", "json").json
+    shown = cli("queue", "ls", "--counts").out.splitlines()
+
+    assert [(row["name"], row["tags"], row["backlog"], row["ready"], row["stored"]) for row in rows] == [
+        ("a", 2, 8, 2, 5),
+        ("b", 1, 0, 0, 0),
+    ]
+    assert [line.split() for line in shown] == [
+        list(rows[0]),
+        *([str(value) for value in row.values()] for row in rows),
+    ]
+
+
+def test_create_sends_the_settings_that_were_named(cli: Cli) -> None:
+    cli.service.on("POST /v1/queues", (201, {"name": "orders"}))
+    given = "--lease-seconds 0.5 --fifo --no-durable-acks --dedup-scope group --read-qps 5 --user-attribute a=1=2"
+
+    ran = cli(
+        "queue",
+        "create",
+        "orders",
+        *given.split(),
+        "--dead-letter-queue",
+        "d",
+        "--dead-letter-after",
+        "3",
+        "-o",
+        "name",
+    )
+
+    assert (ran.code, ran.out) == (0, "orders\n")
+    assert cli.service.asked[0][2] == {
+        "name": "orders",
+        "lease_seconds": 0.5,
+        "fifo": True,
+        "durable_acks": False,
+        "dedup_scope": "group",
+        "read_qps": 5,
+        "user_attributes": {"a": "1=2"},
+        "redrive_policy": {"dead_letter_queue": "d", "max_receive_count": 3},
+    }
+
+
+def test_set_changes_what_was_named_and_takes_a_policy_away(cli: Cli) -> None:
+    cli.service.on("PATCH /v1/queues/orders", (200, {"name": "orders"}))
+    cli.service.on("DELETE /v1/queues/orders/redrive-policy", (204, None))
+
+    assert cli("queue", "set", "orders", "--no-redrive-policy", "--lease-seconds", "60").code == 0
+    assert cli.service.asked == [
+        ("DELETE", "/v1/queues/orders/redrive-policy", None),
+        ("PATCH", "/v1/queues/orders", {"lease_seconds": 60.0}),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["set", "orders"], "name a setting to change"),
+        (["set", "orders", "--fifo"], "No such option '--fifo'"),
+        (["set", "orders", "--dead-letter-queue", "d"], "--dead-letter-queue and --dead-letter-after go together"),
+        (
+            ["set", "orders", "--no-redrive-policy", "--dead-letter-queue", "d", "--dead-letter-after", "2"],
+            "exclude each other",
+        ),
+        (["create", "orders", "--lease-seconds", "soon"], "'soon' is not a valid float"),
+    ],
+)
+def test_settings_that_can_not_be_are_refused_before_anything_is_asked(
+    arguments: list[str], said: str, cli: Cli
+) -> None:
+    ran = cli("queue", *arguments)
+
+    assert ran.code == 2
+    assert said in ran.err
+    assert cli.service.asked == []
+
+
+def test_every_setting_that_may_be_given_has_an_option() -> None:
+    create, change = ({option.name for option in options(changes=changes)} for changes in (False, True))
+
+    assert {"lease_seconds", "fifo", "partitions", "dead_letter_queue", "user_attribute"} <= create
+    assert change < create
+    assert not {"fifo", "partitions"} & change
+
+
+@pytest.mark.parametrize("name", ["a/b", "a?b", "../x", "ä"])
+def test_a_name_is_one_part_of_a_path(name: str, cli: Cli) -> None:
+    assert cli("queue", "show", name).code == 3
+
+    (asked,) = cli.service.asked
+    assert asked[1].count("/") == 3
+    assert "?" not in asked[1]
+
+
+def test_rm_deletes_each_and_stops_at_the_first_that_it_can_not(cli: Cli) -> None:
+    cli.service.on("DELETE /v1/queues/a", (204, None))
+    cli.service.on("DELETE /v1/queues/c", (204, None))
+
+    ran = cli("queue", "rm", "--yes", "a", "b", "c")
+
+    assert (ran.code, ran.out) == (3, "")
+    assert ran.err.splitlines()[0] == "deleted queue 'a'"
+    assert [path for _, path, _ in cli.service.asked] == ["/v1/queues/a", "/v1/queues/b"]
+
+
+def test_purge_and_copy(cli: Cli) -> None:
+    cli.service.on("POST /v1/queues/a/purge", (204, None))
+    cli.service.on("POST /v1/queues/a/copy", (201, {"name": "b"}))
+
+    assert cli("queue", "purge", "a", "-y").err == "purged queue 'a'\n"
+    assert cli("queue", "copy", "a", "b", "-o", "name").out == "b\n"
+    assert cli.service.asked[-1] == ("POST", "/v1/queues/a/copy", {"target": "b"})
+
+
+def test_a_tag_is_created_with_its_filter_and_listed_with_its_counts(cli: Cli) -> None:
+    cli.service.on("POST /v1/queues/a/tags", (201, {"name": "eu"}))
+    cli.service.on(
+        "GET /v1/queues/a/tags", (200, {"tags": [{**tag(backlog=2, ready=2), "start_at_ms": -1, "filter": None}]})
+    )
+
+    cli("tag", "create", "a", "eu", "--where", "region=eu", "--where", "kind", "--any", "--start", "2026-11-23")
+    ran = cli("tag", "ls", "a")
+
+    assert cli.service.asked[0][2] == {
+        "name": "eu",
+        "start_at_ms": 1795392000000,
+        "filter": {"operator": "OR", "conditions": [{"name": "region", "value": "eu"}, {"name": "kind"}]},
+    }
+    assert [line.split() for line in ran.out.splitlines()] == [
+        ["name", "backlog", "ready", "delayed", "leased", "parked", "stored", "start_at_ms", "filter"],
+        ["default", "2", "2", "0", "0", "0", "0", "-1"],
+    ]
+
+
+def test_a_tag_is_deleted(cli: Cli) -> None:
+    cli.service.on("DELETE /v1/queues/a/tags/eu", (204, None))
+
+    assert cli("tag", "rm", "a", "eu", "--yes").err == "deleted tag 'eu' of queue 'a'\n"
