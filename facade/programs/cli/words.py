@@ -32,6 +32,9 @@ LOCAL: Final[dict[str, str | None]] = {
 REMOTE: Final[dict[str, tuple[str, str]]] = {
     "queue": ("facade.programs.cli.nouns.queue", "list, create, change, purge and delete queues"),
     "tag": ("facade.programs.cli.nouns.tag", "list, create and delete tags of a queue"),
+    "message": ("facade.programs.cli.nouns.message", "send, receive, settle, delete and look at messages"),
+    "dlq": ("facade.programs.cli.nouns.dlq", "look at dead letters, and move them"),
+    "task": ("facade.programs.cli.nouns.task", "watch and cancel redrive tasks"),
     "api": ("facade.programs.cli.tools.api", "send any request to the API"),
     "completion": ("facade.programs.cli.tools.completion", "print what lets a shell complete commands"),
 }

@@ -17,15 +17,16 @@ Row = Mapping[str, Any]
 
 
 def list_table(rows: Sequence[Row], columns: Sequence[str], out: TextIO, *, strict: bool = False) -> str:
-    """A table of rows. A column that no row has is left out; if `strict`, it is refused. Raises
-    Failure.
+    """A table of rows; `outer.inner` is a column too. A column that no row has is left out; if
+    `strict`, it is refused. Raises Failure.
     """
+    rows = [{**row, **dict(flat(row))} for row in rows]
     there = {name for row in rows for name in row}
     if strict and rows and (unknown := [name for name in columns if name not in there]):
         raise Failure(f"no column is named {unknown[0]!r}; there are: {', '.join(sorted(there))}", WRONG_USE)
     shown = [name for name in columns if name in there or not rows]
     numbers = {name for name in shown if _is_number(rows, name)}
-    return _drawn(shown, [[cell(name, row.get(name)) for name in shown] for row in rows], numbers, out)
+    return _drawn(shown, [[cell(name.rpartition(".")[2], row.get(name)) for name in shown] for row in rows], numbers, out)
 
 
 def object_table(row: Row, columns: Sequence[str] | None, out: TextIO) -> str:

@@ -35,6 +35,11 @@ class Session:
             self.say(f"note: {note}")
         return Client(at)
 
+    @property
+    def timeout_s(self) -> float | None:
+        """What --timeout says; None = it was not given."""
+        return self._given.get("timeout")
+
     def close(self) -> None:
         """Closes the connection, if there is one."""
         if "client" in self.__dict__:

@@ -1,0 +1,95 @@
+"""`leaseway dlq`: dead-letter queues and what is in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import click
+
+from facade.programs.cli.connect.client import Client, path_to
+from facade.programs.cli.connect.failures import Refused
+from facade.programs.cli.nouns.messages import looking, settling
+from facade.programs.cli.program.command import noun
+from facade.programs.cli.program.completion import queue_names
+from facade.programs.cli.program.session import Session
+from facade.programs.cli.program.values import condition, filter_of
+from facade.programs.cli.program.waiting import ended, judge
+from facade.programs.cli.words import REMOTE
+
+command = noun("dlq", REMOTE["dlq"][1])
+LETTER = ("id", "origin.original_queue", "origin.reason", "origin.receive_count", "origin.moved_at_ms", "body", "body_base64")
+STATES = ("ready", "stored", "delayed", "leased", "settled")
+
+
+def dead_letter_queues(client: Client, prefix: str) -> Iterator[dict[str, Any]]:
+    """Queues that are one for others, or were made as one: a request for each queue."""
+    for name in client.pages("/v1/queues", "queues", after="after", prefix=prefix or None):
+        try:
+            queue = client.get(path_to("queues", name))
+        except Refused as refused:
+            if refused.status == 404:
+                continue
+            raise
+        if queue["source_queues"] or queue["dead_letter"]:
+            backlog = max(tag["backlog"] for tag in queue["tags"])
+            yield {
+                "name": name,
+                "backlog": backlog,
+                "source_queues": queue["source_queues"],
+                "retention_seconds": queue["retention_seconds"],
+            }
+
+
+@command.verb("ls", "leaseway dlq ls", "leaseway dlq ls --prefix shop- -o json")
+@click.option("--prefix", default="", help="Only names that begin so.")
+def ls(session: Session, prefix: str) -> None:
+    """List dead-letter queues, with how many messages they have and whose: a request for each
+    queue.
+    """
+    session.rows(dead_letter_queues(session.client, prefix), ("name", "backlog", "source_queues", "retention_seconds"))
+
+
+@command.verb("show", "leaseway dlq show orders.dead", "leaseway dlq show orders.dead --limit 1000 -o jsonl")
+@click.argument("queue", shell_complete=queue_names)
+@click.option("--state", type=click.Choice(STATES), default="ready", show_default=True, help="Those beyond what is in hand are stored.")
+@click.option("--limit", type=click.IntRange(1), default=50, show_default=True, metavar="N", help="At most N dead letters.")
+@click.option("--body", "only_body", is_flag=True, help="Print bodies alone: each as it is, and a line end.")
+def show(session: Session, queue: str, state: str, limit: int, *, only_body: bool) -> None:
+    """Show dead letters: where they came from and why they died. Nothing is counted."""
+    rows = list(looking.query(session, queue, limit, state=state))
+    settling.show(session, rows, LETTER, name="id", only_body=only_body)
+
+
+@command.verb(
+    "redrive",
+    "leaseway dlq redrive orders.dead --wait",
+    "leaseway dlq redrive orders.dead ID ID --to orders-2",
+    "leaseway dlq show orders.dead -o name | leaseway dlq redrive orders.dead - --rate 50",
+)
+@click.argument("queue", shell_complete=queue_names)
+@click.argument("ids", nargs=-1, metavar="[ID]...")
+@click.option("--to", metavar="QUEUE", shell_complete=queue_names, help="Where to send them (default: each to where it came from).")
+@click.option(
+    "--where", multiple=True, type=condition, metavar="NAME[=VALUE]", help="Only messages with this attribute; may be repeated: all hold."
+)
+@click.option("--any", "either", is_flag=True, help="One of the --where is enough.")
+@click.option("--rate", type=int, metavar="N", help="At most N a second (default: no bound).")
+@click.option("--wait", is_flag=True, help="Wait until all are moved; --timeout bounds that, and the task goes on.")
+def redrive(
+    session: Session, queue: str, ids: tuple[str, ...], to: str | None, rate: int | None, where: Any, *, either: bool, wait: bool
+) -> None:
+    """Start a task that moves dead letters: all, those with these ids, or those with these
+    attributes. `-` reads ids from stdin. What is settled meanwhile is passed over.
+    """
+    chosen = settling.named(ids)
+    if ids and not chosen:
+        session.say("stdin names no message, so nothing is moved")
+        return
+    body = {"ids": chosen or None, "destination": to, "filter": filter_of(where, either=either), "rate": rate}
+    task = session.client.post(path_to("queues", queue, "redrive"), {name: value for name, value in body.items() if value is not None})
+    if wait:
+        task = ended(session, task)
+    session.one(task, name="id")
+    if wait:
+        judge(task)

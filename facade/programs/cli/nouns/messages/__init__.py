@@ -1,0 +1,1 @@
+"""The verbs of `leaseway message`: sending, receiving and settling, looking."""

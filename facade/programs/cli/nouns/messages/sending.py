@@ -1,0 +1,94 @@
+"""`leaseway message send`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import click
+
+from facade.programs.cli.connect.client import path_to
+from facade.programs.cli.connect.failures import Failure, Unreachable
+from facade.programs.cli.nouns.messages.bodies import MOST_MESSAGES, Message, batches, body_of, from_arguments, from_object, lines_of
+from facade.programs.cli.program.command import Callback
+from facade.programs.cli.program.session import Session
+from facade.programs.cli.program.values import moment_ms, pairs
+
+COLUMNS = ("id", "sent_at_ms", "sequence_number", "body_md5")
+
+
+def attributes_option(callback: Callback) -> Callback:
+    """Adds what each message is sent with."""
+    for option in (
+        click.option("--lease-seconds", type=float, metavar="SECONDS", help="For how long a delivery of it is leased."),
+        click.option("--priority", type=int, metavar="N", help="1 is received first, 16 last, in a queue with priority."),
+        click.option("--dedup-id", metavar="ID", help="FIFO: a message with an id of the last five minutes is not delivered."),
+        click.option("--group", metavar="ID", help="Its group, whose order a FIFO queue keeps."),
+        click.option("--at", type=moment_ms, metavar="TIME", help="When it is due: ISO 8601 or epoch ms."),
+        click.option("--delay-seconds", type=float, metavar="SECONDS", help="Until it can be received."),
+        click.option("--number", multiple=True, type=pairs, metavar="NAME=NUMBER", help="An attribute that is a number; may be repeated."),
+        click.option("--attribute", multiple=True, type=pairs, metavar="NAME=TEXT", help="An attribute; may be repeated."),
+    ):
+        callback = option(callback)
+    return callback
+
+
+def common_of(given: dict[str, Any]) -> Message:
+    """What the options say of every message."""
+    attributes: dict[str, Any] = dict(given["attribute"])
+    attributes.update({name: {"type": "number", "value": value} for name, value in given["number"]})
+    fields = {
+        "attributes": attributes or None,
+        "deliver_at_ms": given["at"],
+        **{name: given[name] for name in ("delay_seconds", "group", "dedup_id", "priority", "lease_seconds")},
+    }
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def messages_of(bodies: Sequence[str], files: Sequence[Path], common: Message) -> list[Message]:
+    """What one send is to have. Raises Failure, UsageError: none, or too many."""
+    messages = [{**common, **message} for message in from_arguments(bodies, files)]
+    if not messages:
+        raise click.UsageError("give a BODY, --file FILE, --lines or --jsonl")
+    if len(messages) > MOST_MESSAGES:
+        raise click.UsageError(f"one send has at most {MOST_MESSAGES} messages, given {len(messages)}: pass them as --lines")
+    return messages
+
+
+def send(session: Session, queue: str, bodies: tuple[str, ...], files: tuple[Path, ...], source: str | None, **given: Any) -> None:
+    """Sends what the options say (`message.py` declares them)."""
+    common = common_of(given)
+    path = path_to("queues", queue, "messages")
+    if source is None:
+        sent = session.client.post(path, {"messages": messages_of(bodies, files, common)})["messages"]
+        session.rows(sent, COLUMNS, name="id")
+        return
+    if bodies or files:
+        raise click.UsageError(f"--{source} reads messages from stdin, and takes no BODY or --file beside it")
+    session.stream(_streamed(session, path, _read(sys.stdin.buffer, source, common)), COLUMNS)
+
+
+def _read(stream: BinaryIO, source: str, common: Message) -> Iterator[list[Message]]:
+    """Batches of the lines of stdin."""
+    number = 0
+    for lines in lines_of(stream):
+        messages = []
+        for line in lines:
+            number += 1
+            messages.append({**common, **(body_of(line) if source == "lines" else from_object(number, line))})
+        yield from batches(messages)
+
+
+def _streamed(session: Session, path: str, read: Iterator[list[Message]]) -> Iterator[dict[str, Any]]:
+    """What became of each message; a failure says how many were sent before it."""
+    sent = 0
+    try:
+        for batch in read:
+            yield from session.client.post(path, {"messages": batch})["messages"]
+            sent += len(batch)
+    except Failure as failure:
+        doubt = " and perhaps the next ones" if isinstance(failure, Unreachable) and failure.sent else ""
+        raise Failure(f"{failure}; {sent} message(s){doubt} were sent before", failure.code) from None
+    session.say(f"sent {sent} message(s)")

@@ -1,0 +1,92 @@
+"""Receiving messages, and settling them by their handles."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from facade.programs.cli.connect.client import path_to
+from facade.programs.cli.connect.failures import FAILED, Failure
+from facade.programs.cli.nouns.messages.bodies import bytes_of
+from facade.programs.cli.program.session import Session
+from facade.programs.cli.program.values import filter_of
+
+AT_ONCE = 100
+DELIVERY = ("id", "receive_count", "sent_at_ms", "next_visible_at_ms", "group", "body", "body_base64", "handle")
+RESULT = ("handle", "status", "reason", "next_visible_at_ms")
+
+
+def receive(session: Session, queue: str, *, ack: bool, only_body: bool, **given: Any) -> None:
+    """Receives messages and prints them; then acks them, if asked to."""
+    wait = given["wait_seconds"]
+    body = {
+        "tag": given["tag"],
+        "max": given["max"],
+        "wait_seconds": wait,
+        "lease_seconds": given["lease_seconds"],
+        "filter": filter_of(given["where"], either=given["either"]),
+    }
+    asked = {name: value for name, value in body.items() if value is not None}
+    found = session.client.post(path_to("queues", queue, "receive"), asked, wait_s=60.0 if wait is None else wait)["messages"]
+    if not found:
+        session.say("no message came")
+    show(session, found, DELIVERY, name="handle", only_body=only_body)
+    if found and ack:
+        results = session.client.post(path_to("queues", queue, "ack"), {"handles": [one["handle"] for one in found]})["results"]
+        _judge(results)
+
+
+def show(session: Session, messages: Sequence[Mapping[str, Any]], columns: Sequence[str], *, name: str, only_body: bool) -> None:
+    """Prints messages, or their bodies alone: each as it is, and a line end."""
+    if not only_body:
+        session.rows(messages, columns, name=name)
+        return
+    write_bodies(messages)
+
+
+def write_bodies(messages: Sequence[Mapping[str, Any]]) -> None:
+    """Bodies alone."""
+    sys.stdout.flush()
+    for message in messages:
+        sys.stdout.buffer.write(bytes_of(message) + b"\n")
+    sys.stdout.buffer.flush()
+
+
+def settle(session: Session, queue: str, verb: str, handles: Sequence[str], body: Mapping[str, Any] | None = None) -> None:
+    """Does `verb` with handles, 100 in a request, and prints what became of each. Raises Failure
+    when some are stale.
+    """
+    results: list[dict[str, Any]] = []
+    try:
+        for some in _parts(named(handles)):
+            entries = (
+                {"entries": [{"handle": handle, **(body or {})} for handle in some]}
+                if verb == "extend"
+                else {"handles": some, **(body or {})}
+            )
+            results += session.client.post(path_to("queues", queue, verb), entries)["results"]
+    finally:
+        if results:
+            session.rows(results, RESULT, name="handle")
+    _judge(results)
+
+
+def named(words: Sequence[str]) -> list[str]:
+    """What the arguments name; `-` is the lines of stdin."""
+    found: list[str] = []
+    for word in words:
+        found += [line.strip() for line in sys.stdin if line.strip()] if word == "-" else [word]
+    return found
+
+
+def _parts(handles: Sequence[str]) -> Iterator[list[str]]:
+    for start in range(0, len(handles), AT_ONCE):
+        yield list(handles[start : start + AT_ONCE])
+
+
+def _judge(results: Sequence[Mapping[str, Any]]) -> None:
+    bad = [result for result in results if result["status"] != "ok"]
+    if bad:
+        reasons = ", ".join(sorted({f"{result['status']}: {result.get('reason', 'no reason')}" for result in bad}))
+        raise Failure(f"nothing was changed by {len(bad)} of {len(results)} handle(s) ({reasons})", FAILED)

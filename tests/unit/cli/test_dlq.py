@@ -1,0 +1,160 @@
+"""`leaseway dlq` and `leaseway task`."""
+
+from __future__ import annotations
+
+import io
+import sys
+from typing import Any
+
+import pytest
+
+from facade.programs.cli.program import waiting
+from tests.unit.cli.service import Cli
+
+
+def task(status: str, **more: Any) -> dict[str, Any]:
+    return {
+        "id": "t1",
+        "status": status,
+        "moved": 0,
+        "failed": 0,
+        "total": 3,
+        "failure": "",
+        "created_at_ms": 1,
+        **more,
+    }
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(waiting, "POLL_S", 0.001)
+
+
+def test_ls_shows_the_queues_that_have_dead_letters_of_others(cli: Cli) -> None:
+    def queue(sources: list[str], *, dead_letter: bool = False) -> tuple[int, Any]:
+        return 200, {
+            "source_queues": sources,
+            "dead_letter": dead_letter,
+            "tags": [{"backlog": 7}],
+            "retention_seconds": 345600,
+        }
+
+    cli.service.on("GET /v1/queues", (200, {"queues": ["a", "a.dead", "b.dead", "gone"], "next": None}))
+    cli.service.on("GET /v1/queues/a", queue([]))
+    cli.service.on("GET /v1/queues/a.dead", queue(["a"]))
+    cli.service.on("GET /v1/queues/b.dead", queue([], dead_letter=True))
+
+    assert [row["name"] for row in cli("dlq", "ls", "-o", "json").json] == ["a.dead", "b.dead"]
+    assert cli("dlq", "ls").out.splitlines()[1].split() == ["a.dead", "7", "a", "345600"]
+
+
+def test_show_has_where_a_letter_came_from(cli: Cli) -> None:
+    origin = {"original_queue": "a", "reason": "exhausted", "receive_count": 3, "moved_at_ms": 1795469815321}
+    letter = {"id": "m", "state": "ready", "body": "x", "origin": origin}
+    cli.service.on("GET /v1/queues/a.dead/messages", (200, {"messages": [letter], "next": None}))
+
+    head, line = cli("dlq", "show", "a.dead").out.splitlines()
+
+    assert head.split() == [
+        "id",
+        "origin.original_queue",
+        "origin.reason",
+        "origin.receive_count",
+        "origin.moved_at_ms",
+        "body",
+    ]
+    assert line.split() == ["m", "a", "exhausted", "3", "2026-11-23T21:36:55.321Z", "x"]
+    assert cli.service.asked == [("GET", "/v1/queues/a.dead/messages?state=ready&limit=50", None)]
+
+
+def test_redrive_of_chosen_letters_waits_until_they_are_moved(cli: Cli) -> None:
+    cli.service.on("POST /v1/queues/a.dead/redrive", (202, task("running")))
+    cli.service.on("GET /v1/tasks/t1", (200, task("running", moved=1)), (200, task("completed", moved=3)))
+
+    ran = cli(
+        "dlq", "redrive", "a.dead", "m1", "m2", "--to", "b", "--rate", "5", "--where", "kind", "--wait", "-o", "json"
+    )
+
+    assert (ran.code, ran.json["moved"], ran.err) == (0, 3, "")
+    assert cli.service.asked[0][2] == {
+        "ids": ["m1", "m2"],
+        "destination": "b",
+        "filter": {"operator": "AND", "conditions": [{"name": "kind"}]},
+        "rate": 5,
+    }
+
+
+def test_redrive_without_wait_prints_the_task_and_goes(cli: Cli) -> None:
+    cli.service.on("POST /v1/queues/a.dead/redrive", (202, task("running")))
+
+    assert cli("dlq", "redrive", "a.dead", "-o", "name").out == "t1\n"
+    assert cli.service.asked == [("POST", "/v1/queues/a.dead/redrive", {})]
+
+
+def test_redrive_of_an_empty_list_moves_nothing_rather_than_all(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO("\n"))
+
+    ran = cli("dlq", "redrive", "a.dead", "-")
+
+    assert (ran.code, ran.out, cli.service.asked) == (0, "", [])
+    assert ran.err == "stdin names no message, so nothing is moved\n"
+
+
+@pytest.mark.parametrize(
+    ("end", "said"),
+    [
+        ({"status": "completed", "moved": 2, "failed": 1}, "task t1 is completed; moved 2, failed 1 of 3 found"),
+        ({"status": "failed", "failure": "no right"}, "task t1 is failed: no right; moved 0, failed 0 of 3 found"),
+        ({"status": "cancelled", "moved": 1}, "task t1 is cancelled; moved 1, failed 0 of 3 found"),
+    ],
+)
+def test_a_task_that_has_not_moved_all_ends_with_1(end: dict[str, Any], said: str, cli: Cli) -> None:
+    cli.service.on("GET /v1/tasks/t1", (200, task("running")), (200, task(**end)))
+
+    ran = cli("task", "show", "t1", "--wait", "-o", "json")
+
+    assert (ran.code, ran.json["status"]) == (1, end["status"])
+    assert ran.err == f"leaseway task show: {said}\n"
+
+
+def test_without_wait_any_task_is_shown(cli: Cli) -> None:
+    cli.service.on("GET /v1/tasks/t1", (200, task("failed")))
+
+    assert cli("task", "show", "t1").code == 0
+
+
+def test_a_wait_ends_with_its_timeout_and_the_task_goes_on(cli: Cli) -> None:
+    cli.service.on("GET /v1/tasks/t1", (200, task("running", moved=1)))
+
+    ran = cli("task", "show", "t1", "--wait", "--timeout", "0.01")
+
+    assert (ran.code, ran.out) == (1, "")
+    assert "has not ended within 0.01 s (--timeout): moved 1, failed 0 of 3 found; task t1 goes on" in ran.err
+
+
+def test_an_interrupted_wait_says_that_the_task_goes_on(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    cli.service.on("GET /v1/tasks/t1", (200, task("running")))
+
+    def interrupted(_s: float) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("time.sleep", interrupted)
+
+    ran = cli("task", "show", "t1", "--wait")
+
+    assert ran.code == 130
+    assert "task t1 goes on; `leaseway task cancel t1` ends it\n" in ran.err
+
+
+def test_a_service_that_is_away_for_a_moment_does_not_end_a_wait(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("time.sleep", lambda _s: None)
+    away = (503, {"detail": "Away."})
+    cli.service.on("GET /v1/tasks/t1", (200, task("running")), away, (200, task("completed", moved=3)))
+
+    assert cli("task", "show", "t1", "--wait").code == 0
+
+
+def test_cancel(cli: Cli) -> None:
+    cli.service.on("DELETE /v1/tasks/t1", (200, task("cancelled")))
+
+    assert cli("task", "cancel", "t1", "-o", "name").out == "t1\n"

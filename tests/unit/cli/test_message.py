@@ -1,0 +1,283 @@
+"""`leaseway message`: what it asks of the API, and what it prints."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from facade.programs.cli.connect.failures import Unreachable
+from facade.programs.cli.nouns import message as noun
+from facade.programs.cli.nouns.messages import looking
+from facade.programs.cli.nouns.messages.looking import tail
+from schemas.vocabulary import MessageState
+from tests.unit.cli.service import Cli
+
+SEND, RECEIVE, LOOK = "POST /v1/queues/q/messages", "POST /v1/queues/q/receive", "GET /v1/queues/q/messages"
+
+
+def sent(*ids: str) -> tuple[int, Any]:
+    return 200, {"messages": [{"id": one, "body_md5": "m", "sent_at_ms": 1795469815321} for one in ids]}
+
+
+def delivery(name: str, **more: Any) -> dict[str, Any]:
+    return {
+        "id": name,
+        "handle": f"h-{name}",
+        "body": f"body {name}",
+        "attributes": {},
+        "sent_at_ms": 1,
+        "receive_count": 1,
+        **more,
+    }
+
+
+@pytest.fixture
+def stdin(monkeypatch: pytest.MonkeyPatch) -> Any:
+    def given(data: bytes) -> None:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data), encoding="utf-8"))
+
+    return given
+
+
+def test_the_states_are_those_of_the_service() -> None:
+    assert set(noun.STATES) == set(MessageState)
+
+
+def test_send_makes_one_batch_of_arguments_and_files(cli: Cli, tmp_path: Path) -> None:
+    cli.service.on(SEND, sent("m1", "m2"))
+    (tmp_path / "f").write_bytes(b"\xff")
+    options = "--attribute kind=a=b --number price=3 --group g --dedup-id d --priority 2"
+    options += " --delay-seconds 1.5 --lease-seconds 9"
+
+    ran = cli("message", "send", "q", "hello", "--file", str(tmp_path / "f"), *options.split(), "-o", "name")
+
+    common = {
+        "attributes": {"kind": "a=b", "price": {"type": "number", "value": "3"}},
+        "group": "g",
+        "dedup_id": "d",
+        "priority": 2,
+        "delay_seconds": 1.5,
+        "lease_seconds": 9.0,
+    }
+    assert (ran.code, ran.out) == (0, "m1\nm2\n")
+    assert cli.service.asked[0][2] == {"messages": [{**common, "body": "hello"}, {**common, "body_base64": "/w=="}]}
+
+
+def test_send_of_lines_prints_what_was_sent_as_it_goes(cli: Cli, stdin: Any) -> None:
+    cli.service.on(SEND, sent(*(str(n) for n in range(100))), sent("last"))
+    stdin(b"".join(b"line %d\n" % n for n in range(101)))
+
+    ran = cli("message", "send", "q", "--lines", "-o", "name")
+
+    assert ran.out.splitlines() == [*(str(n) for n in range(100)), "last"]
+    assert ran.err == "sent 101 message(s)\n"
+    assert [len(body["messages"]) for _, _, body in cli.service.asked] == [100, 1]
+
+
+def test_send_of_lines_that_fails_says_how_many_were_sent(cli: Cli, stdin: Any) -> None:
+    cli.service.on(SEND, sent(*(str(n) for n in range(100))), (503, {"detail": "Kafka is away."}))
+    stdin(b"x\n" * 150)
+
+    ran = cli("message", "send", "q", "--lines", "-o", "name")
+
+    assert (ran.code, len(ran.out.splitlines())) == (5, 100)
+    assert ran.err == "leaseway message send: Kafka is away; 100 message(s) were sent before\n"
+
+
+def test_send_of_objects_keeps_their_fields(cli: Cli, stdin: Any) -> None:
+    cli.service.on(SEND, sent("m"))
+    stdin(json.dumps(delivery("a", group="g")).encode() + b"\n")
+
+    assert cli("message", "send", "q", "--jsonl", "--priority", "3").code == 0
+    assert cli.service.asked[0][2] == {"messages": [{"priority": 3, "body": "body a", "attributes": {}, "group": "g"}]}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["send", "q"], "give a BODY, --file FILE, --lines or --jsonl"),
+        (["send", "q", *["x"] * 101], "at most 100 messages, given 101"),
+        (["send", "q", "x", "--lines"], "takes no BODY or --file beside it"),
+        (["send", "q", "x", "--attribute", "kind"], "must be NAME=TEXT, given 'kind'"),
+        (["send", "q", "x", "--at", "soon"], "must be a time in ISO 8601"),
+        (["peek", "q", "--state", "lost"], "'lost' is not one of 'delayed'"),
+        (["extend", "q", "h"], "Missing option '--lease-seconds'"),
+        (["ack", "q"], "Missing argument 'HANDLE...'"),
+        (["rm", "q", "m"], "delete 1 message(s) of queue 'q' needs --yes"),
+    ],
+)
+def test_a_mistake_is_named_before_anything_is_asked(arguments: list[str], said: str, cli: Cli) -> None:
+    ran = cli("message", *arguments)
+
+    assert (ran.code, ran.out) == (2, "")
+    assert said in ran.err
+    assert cli.service.asked == []
+
+
+def test_receive_asks_for_one_and_prints_its_handle(cli: Cli) -> None:
+    cli.service.on(RECEIVE, (200, {"messages": [delivery("a")]}))
+
+    assert cli("message", "receive", "q", "-o", "name").out == "h-a\n"
+    assert cli.service.asked == [("POST", "/v1/queues/q/receive", {"max": 1})]
+
+
+def test_receive_says_on_stderr_that_nothing_came(cli: Cli) -> None:
+    cli.service.on(RECEIVE, (200, {"messages": []}))
+
+    ran = cli("message", "receive", "q", "--wait-seconds", "0", "--tag", "t", "--where", "kind", "-o", "json")
+
+    assert (ran.code, ran.json, ran.err) == (0, [], "no message came\n")
+    assert cli.service.asked[0][2] == {
+        "max": 1,
+        "wait_seconds": 0.0,
+        "tag": "t",
+        "filter": {"operator": "AND", "conditions": [{"name": "kind"}]},
+    }
+
+
+def test_receive_with_ack_acknowledges_what_it_has_printed(cli: Cli) -> None:
+    cli.service.on(RECEIVE, (200, {"messages": [delivery("a"), delivery("b", body=None, body_base64="/w==")]}))
+    cli.service.on(
+        "POST /v1/queues/q/ack",
+        (200, {"results": [{"handle": "h-a", "status": "ok"}, {"handle": "h-b", "status": "ok"}]}),
+    )
+
+    assert cli("message", "receive", "q", "--max", "2", "--ack", "-o", "jsonl").code == 0
+    assert cli.service.asked[1] == ("POST", "/v1/queues/q/ack", {"handles": ["h-a", "h-b"]})
+
+
+def test_receive_acknowledges_nothing_that_it_could_not_print(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    cli.service.on(RECEIVE, (200, {"messages": [delivery("a")]}))
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("facade.programs.cli.output.forms.Printer._write", full)
+
+    ran = cli("message", "receive", "q", "--ack")
+
+    assert (ran.code, len(cli.service.asked)) == (1, 1)
+    assert "No space left on device" in ran.err
+
+
+def test_bodies_alone_are_the_bytes_that_were_sent(cli: Cli) -> None:
+    cli.service.on(LOOK, (200, {"messages": [delivery("a"), {"id": "b", "body_base64": "w7w="}], "next": None}))
+
+    assert cli("message", "peek", "q", "--body").out == "body a\nü\n"
+    assert cli.service.asked == [("GET", "/v1/queues/q/messages?limit=50", None)]
+
+
+def test_stale_handles_are_shown_and_end_with_1(cli: Cli) -> None:
+    results = [{"handle": "h1", "status": "ok"}, {"handle": "h2", "status": "stale", "reason": "superseded"}]
+    cli.service.on("POST /v1/queues/q/release", (200, {"results": results}))
+
+    ran = cli("message", "release", "q", "h1", "h2", "--delay-seconds", "2", "-o", "json")
+
+    assert (ran.code, ran.json) == (1, results)
+    assert ran.err == "leaseway message release: nothing was changed by 1 of 2 handle(s) (stale: superseded)\n"
+    assert cli.service.asked == [("POST", "/v1/queues/q/release", {"handles": ["h1", "h2"], "delay_seconds": 2.0})]
+
+
+def test_handles_of_stdin_go_100_in_a_request_and_what_was_done_is_shown(cli: Cli, stdin: Any) -> None:
+    ok = [{"handle": f"h{n}", "status": "ok"} for n in range(100)]
+    cli.service.on("POST /v1/queues/q/ack", (200, {"results": ok}), (503, {"detail": "Away."}))
+    stdin(b"".join(b"h%d\n" % n for n in range(150)))
+
+    ran = cli("message", "ack", "q", "-", "-o", "name")
+
+    assert (ran.code, ran.out.splitlines()) == (5, [f"h{n}" for n in range(100)])
+    assert [len(body["handles"]) for _, _, body in cli.service.asked] == [100, 50]
+
+
+def test_extend_and_kill(cli: Cli) -> None:
+    done = (200, {"results": [{"handle": "h", "status": "ok", "next_visible_at_ms": 1}]})
+    cli.service.on("POST /v1/queues/q/extend", done)
+    cli.service.on("POST /v1/queues/q/kill", done)
+
+    assert cli("message", "extend", "q", "h", "--lease-seconds", "60").code == 0
+    assert cli("message", "kill", "q", "h").code == 0
+    assert [body for _, _, body in cli.service.asked] == [
+        {"entries": [{"handle": "h", "lease_seconds": 60.0}]},
+        {"handles": ["h"]},
+    ]
+
+
+def test_peek_follows_pages_up_to_its_limit(cli: Cli) -> None:
+    pages = [
+        (200, {"messages": [], "next": "n1"}),
+        (200, {"messages": [delivery("a", state="ready")], "next": "n2"}),
+        (200, {"messages": [delivery("b", state="ready")], "next": "n3"}),
+    ]
+    cli.service.on(LOOK, *pages)
+
+    ran = cli("message", "peek", "q", "--limit", "2", "--where", "kind=a b", "--state", "ready", "-o", "name")
+
+    assert ran.out == "a\nb\n"
+    assert [path for _, path, _ in cli.service.asked] == [
+        "/v1/queues/q/messages?state=ready&attribute=kind%3Da+b&limit=2",
+        "/v1/queues/q/messages?state=ready&attribute=kind%3Da+b&next=n1&limit=2",
+        "/v1/queues/q/messages?state=ready&attribute=kind%3Da+b&next=n2&limit=1",
+    ]
+
+
+def test_rm_cancel_and_reschedule_take_several_ids(cli: Cli, stdin: Any) -> None:
+    cli.service.on("DELETE /v1/queues/q/messages/a", (204, None))
+    cli.service.on("POST /v1/queues/q/messages/a/cancel", (204, None))
+    cli.service.on("POST /v1/queues/q/messages/a/reschedule", (204, None))
+    stdin(b"a\n")
+
+    assert cli("message", "rm", "q", "-", "--yes").err == "deleted message a\n"
+    assert cli("message", "cancel", "q", "a").err == "cancelled message a\n"
+    assert cli("message", "reschedule", "q", "a", "--at", "5").err == "rescheduled message a\n"
+    assert cli.service.asked[-1][2] == {"deliver_at_ms": 5}
+
+
+def test_tail_prints_in_the_order_of_time(cli: Cli) -> None:
+    late, early = (
+        {"id": name, "sent_at_ms": at, "partition": 0, "offset": 0, "body": "x"}
+        for name, at in (("late", 9), ("early", 5))
+    )
+    cli.service.on(LOOK, (200, {"messages": [late, early], "next": None}))
+
+    assert cli("message", "tail", "q", "--since", "3", "-o", "name").out == "early\nlate\n"
+    assert cli.service.asked == [("GET", "/v1/queues/q/messages?from=3&limit=100", None)]
+
+
+def test_a_tail_that_follows_prints_each_message_once_and_outlives_the_service(monkeypatch: pytest.MonkeyPatch) -> None:
+    def row(name: str, at: int) -> dict[str, Any]:
+        return {"id": name, "sent_at_ms": at, "partition": 0, "offset": at}
+
+    rounds: list[Any] = [
+        [row("a", 10_000)],
+        Unreachable("away"),
+        Unreachable("away"),
+        [row("a", 10_000), row("b", 9_000)],
+        [],
+    ]
+    asked, said = [], []
+
+    def query(_session: Any, _queue: str, _limit: int | None, **given: Any) -> Any:
+        asked.append(given["from"])
+        found = rounds.pop(0)
+        if isinstance(found, Unreachable):
+            raise found
+        return found
+
+    class Session:
+        def say(self, text: str) -> None:
+            said.append(text)
+
+    monkeypatch.setattr(looking, "query", query)
+    monkeypatch.setattr("time.sleep", lambda _s: None)
+
+    found = list(itertools.islice(tail(Session(), "q", 5, follow=True), 2))  # type: ignore[arg-type]
+
+    assert [one["id"] for one in found] == ["a", "b"]
+    assert asked == [5, 8000, 8000, 8000]
+    assert said == ["away; trying again"]
