@@ -35,6 +35,13 @@ REMOTE: Final[dict[str, tuple[str, str]]] = {
     "message": ("facade.programs.cli.nouns.message", "send, receive, settle, delete and look at messages"),
     "dlq": ("facade.programs.cli.nouns.dlq", "look at dead letters, and move them"),
     "task": ("facade.programs.cli.nouns.task", "watch and cancel redrive tasks"),
+    "tx": ("facade.programs.cli.nouns.tx", "prepare, decide and look at transactions"),
+    "key": ("facade.programs.cli.nouns.key", "list, create, change, rotate and delete access keys"),
+    "user": ("facade.programs.cli.nouns.user", "look at users, and set their contacts and quotas"),
+    "alert": ("facade.programs.cli.nouns.alert", "list, create and delete alert policies of a queue"),
+    "top": ("facade.programs.cli.tools.top", "show the counts of queues, most messages first, as they change"),
+    "doctor": ("facade.programs.cli.tools.doctor", "say whether the service is reachable, ready and healthy"),
+    "bench": ("facade.programs.cli.tools.bench", "measure sends and receives a second"),
     "api": ("facade.programs.cli.tools.api", "send any request to the API"),
     "completion": ("facade.programs.cli.tools.completion", "print what lets a shell complete commands"),
 }

@@ -126,10 +126,10 @@ def test_without_wait_any_task_is_shown(cli: Cli) -> None:
 def test_a_wait_ends_with_its_timeout_and_the_task_goes_on(cli: Cli) -> None:
     cli.service.on("GET /v1/tasks/t1", (200, task("running", moved=1)))
 
-    ran = cli("task", "show", "t1", "--wait", "--timeout", "0.01")
+    ran = cli("task", "show", "t1", "--wait", "--timeout", "0.3")
 
     assert (ran.code, ran.out) == (1, "")
-    assert "has not ended within 0.01 s (--timeout): moved 1, failed 0 of 3 found; task t1 goes on" in ran.err
+    assert "has not ended within 0.3 s (--timeout): moved 1, failed 0 of 3 found; task t1 goes on" in ran.err
 
 
 def test_an_interrupted_wait_says_that_the_task_goes_on(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,10 +12,8 @@ from typing import Any
 import pytest
 
 from facade.programs.cli.connect.failures import Unreachable
-from facade.programs.cli.nouns import message as noun
 from facade.programs.cli.nouns.messages import looking
 from facade.programs.cli.nouns.messages.looking import tail
-from schemas.vocabulary import MessageState
 from tests.unit.cli.service import Cli
 
 SEND, RECEIVE, LOOK = "POST /v1/queues/q/messages", "POST /v1/queues/q/receive", "GET /v1/queues/q/messages"
@@ -43,10 +41,6 @@ def stdin(monkeypatch: pytest.MonkeyPatch) -> Any:
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data), encoding="utf-8"))
 
     return given
-
-
-def test_the_states_are_those_of_the_service() -> None:
-    assert set(noun.STATES) == set(MessageState)
 
 
 def test_send_makes_one_batch_of_arguments_and_files(cli: Cli, tmp_path: Path) -> None:

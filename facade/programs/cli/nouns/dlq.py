@@ -13,13 +13,13 @@ from facade.programs.cli.nouns.messages import looking, settling
 from facade.programs.cli.program.command import noun
 from facade.programs.cli.program.completion import queue_names
 from facade.programs.cli.program.session import Session
-from facade.programs.cli.program.values import condition, filter_of
+from facade.programs.cli.program.values import condition, filter_of, words_of
 from facade.programs.cli.program.waiting import ended, judge
 from facade.programs.cli.words import REMOTE
+from schemas.vocabulary import MessageState
 
 command = noun("dlq", REMOTE["dlq"][1])
 LETTER = ("id", "origin.original_queue", "origin.reason", "origin.receive_count", "origin.moved_at_ms", "body", "body_base64")
-STATES = ("ready", "stored", "delayed", "leased", "settled")
 
 
 def dead_letter_queues(client: Client, prefix: str) -> Iterator[dict[str, Any]]:
@@ -52,7 +52,13 @@ def ls(session: Session, prefix: str) -> None:
 
 @command.verb("show", "leaseway dlq show orders.dead", "leaseway dlq show orders.dead --limit 1000 -o jsonl")
 @click.argument("queue", shell_complete=queue_names)
-@click.option("--state", type=click.Choice(STATES), default="ready", show_default=True, help="Those beyond what is in hand are stored.")
+@click.option(
+    "--state",
+    type=words_of(MessageState),
+    default="ready",
+    show_default=True,
+    help="Those beyond what is in hand are stored.",
+)
 @click.option("--limit", type=click.IntRange(1), default=50, show_default=True, metavar="N", help="At most N dead letters.")
 @click.option("--body", "only_body", is_flag=True, help="Print bodies alone: each as it is, and a line end.")
 def show(session: Session, queue: str, state: str, limit: int, *, only_body: bool) -> None:

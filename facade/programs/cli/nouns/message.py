@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import click
 
@@ -12,11 +12,11 @@ from facade.programs.cli.nouns.messages import looking, sending, settling
 from facade.programs.cli.program.command import noun, yes_option
 from facade.programs.cli.program.completion import queue_names
 from facade.programs.cli.program.session import Session
-from facade.programs.cli.program.values import condition, moment_ms
+from facade.programs.cli.program.values import condition, moment_ms, words_of
 from facade.programs.cli.words import REMOTE
+from schemas.vocabulary import MessageState
 
 command = noun("message", REMOTE["message"][1])
-STATES: Final = ("delayed", "ready", "leased", "parked", "settled", "stored")
 
 _queue = click.argument("queue", shell_complete=queue_names)
 _handles = click.argument("handles", nargs=-1, required=True, metavar="HANDLE...")
@@ -77,7 +77,7 @@ def receive(session: Session, **given: Any) -> None:
     "leaseway message peek orders --from 2026-11-27T22:00 --where kind=retail -o jsonl",
 )
 @_queue
-@click.option("--state", type=click.Choice(STATES), help="Only those in this state under the tag (default: settled ones too).")
+@click.option("--state", type=words_of(MessageState), help="Only those in this state under the tag (default: settled ones too).")
 @click.option("--from", "from_ms", type=moment_ms, metavar="TIME", help="Sent at or after: ISO 8601 or epoch ms.")
 @click.option("--to", "to_ms", type=moment_ms, metavar="TIME", help="Sent before.")
 @click.option("--limit", type=click.IntRange(1), default=50, show_default=True, metavar="N", help="At most N messages.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import click
@@ -54,6 +54,11 @@ class _Condition(click.ParamType[dict[str, str]]):
 moment_ms = _Moment()
 pairs = _Pair()
 condition = _Condition()
+
+
+def words_of(words: Iterable[str]) -> click.Choice[str]:
+    """The type of an option that is one of these words."""
+    return click.Choice([str(word) for word in words])
 
 
 def filter_of(conditions: Sequence[dict[str, str]], *, either: bool) -> dict[str, Any] | None:

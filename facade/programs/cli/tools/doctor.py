@@ -1,0 +1,95 @@
+"""`leaseway doctor`: whether a service is reachable, ready and healthy, and the key counts."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import click
+
+from facade.programs.cli.connect.client import Client
+from facade.programs.cli.connect.failures import UNHEALTHY, UNREACHABLE, Failure, Refused
+from facade.programs.cli.program.command import SETTINGS, ApiCommand
+from facade.programs.cli.program.session import Session
+from facade.programs.cli.words import REMOTE
+
+POLL_S = 1.0
+Check = dict[str, Any]
+
+
+def checks(client: Client) -> Iterator[Check]:
+    """What was looked at: `check`, `status` (ok, alarm, failed, unreachable) and a `note`."""
+    at = client.connection
+    key = f"key {at.key_id}" if at.key_id else "no key"
+    yield from _try(client, "reachable", f"{at.endpoint}, {key}{f', profile {at.profile}' if at.profile else ''}", _reachable)
+    yield from _try(client, "ready", "", _ready)
+    yield from _try(client, "healthy", "", _healthy)
+    yield from _try(client, "key", "", _key)
+
+
+def _try(client: Client, name: str, note: str, look: Any) -> Iterator[Check]:
+    try:
+        status, said = look(client)
+    except Failure as failure:
+        status, said = "unreachable" if failure.code == UNREACHABLE else "failed", str(failure)
+    yield {"check": name, "status": status, "note": "; ".join(part for part in (note, said) if part)}
+
+
+def _reachable(client: Client) -> tuple[str, str]:
+    began = time.monotonic()
+    status, _ = client.exchange("GET", "/live")
+    took = f"answered in {(time.monotonic() - began) * 1000:.0f} ms"
+    return ("ok", took) if status == 200 else ("failed", f"GET /live answers {status}")
+
+
+def _ready(client: Client) -> tuple[str, str]:
+    status, found = client.exchange("GET", "/ready")
+    parts = (found or {}).get("parts", {})
+    bad = [f"{part}: {said}" for part, said in parts.items() if said != "ok"]
+    return ("ok" if status == 200 else "failed"), ", ".join(bad) or ", ".join(parts)
+
+
+def _healthy(client: Client) -> tuple[str, str]:
+    found = client.get("/health")
+    alarms = ", ".join(f"{kind} ({count})" for kind, count in found["alarms"].items())
+    parts = ", ".join(f"{part} {found[part]}" for part in ("native", "plane"))
+    return found["status"], f"{alarms}; {parts}" if alarms else parts
+
+
+def _key(client: Client) -> tuple[str, str]:
+    try:
+        client.get("/v1/queues", limit=1)
+    except Refused as refused:
+        return "failed", str(refused)
+    return "ok", "" if client.connection.key_id else "the service asks for none"
+
+
+@click.command(
+    "doctor",
+    cls=ApiCommand,
+    help=f"{REMOTE['doctor'][1].capitalize()}: 0 is all right, 5 unreachable, 10 unhealthy.",
+    context_settings=SETTINGS,
+    examples=("leaseway doctor", "leaseway doctor --profile prod -o json", "leaseway doctor --wait --timeout 60"),
+)
+@click.option("--wait", is_flag=True, help="Look again until all is right, for as long as --timeout says (default: for ever).")
+@click.pass_obj
+def command(session: Session, *, wait: bool) -> None:
+    """Looks."""
+    end = None if session.timeout_s is None else time.monotonic() + session.timeout_s
+    while True:
+        found = list(checks(session.client))
+        code = _code(found)
+        if code == 0 or not wait or (end is not None and time.monotonic() + POLL_S > end):
+            break
+        time.sleep(POLL_S)
+    session.rows(found, ("check", "status", "note"), name="check")
+    if code:
+        bad = [check["check"] for check in found if check["status"] != "ok"]
+        raise Failure(f"not all is right: {', '.join(bad)}", code)
+
+
+def _code(found: list[Check]) -> int:
+    if found[0]["status"] == "unreachable":
+        return UNREACHABLE
+    return UNHEALTHY if any(check["status"] != "ok" for check in found) else 0
