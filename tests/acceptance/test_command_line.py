@@ -1,0 +1,358 @@
+"""The command line's everyday tasks: the real program as a process, against one Kafka and one Redis
+with two workers, of which one asks for keys.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from facade.programs.cli.output.cells import cell
+from facade.programs.stack.processes.ports import free_port
+from tests.services import Services
+
+ROOT = Path(__file__).parents[2]
+SECRET = "kq8Zr2vWm5Xt7Yp1Bn4C"
+ADMIN = f"admin:{SECRET}"
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What a process has printed, and its exit status."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+@dataclass
+class Leaseway:
+    """The program with an environment that names a service."""
+
+    endpoint: str
+    key: str = ""
+    variables: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        key_id, _, secret = self.key.partition(":")
+        own = {"LEASEWAY_ENDPOINT": self.endpoint, **self.variables, "COLUMNS": "200"}
+        return {**os.environ, **own, **({"LEASEWAY_KEY_ID": key_id, "LEASEWAY_KEY_SECRET": secret} if key_id else {})}
+
+    def popen(self, *arguments: str, **more: Any) -> subprocess.Popen[str]:
+        command = [sys.executable, "-m", "facade", *arguments]
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        return subprocess.Popen(command, env=self.environment, cwd=ROOT, **{**pipes, **more})
+
+    def run(self, *arguments: str, given: str = "") -> Ran:
+        with self.popen(*arguments, stdin=subprocess.PIPE) as process:
+            out, err = process.communicate(given, timeout=60)
+        return Ran(process.returncode, out, err)
+
+    def ok(self, *arguments: str, given: str = "") -> Ran:
+        """A run that must succeed."""
+        ran = self.run(*arguments, given=given)
+        assert ran.code == 0, (arguments, ran.err)
+        return ran
+
+    def json(self, *arguments: str, given: str = "") -> Any:
+        """What a run prints as JSON."""
+        return self.ok(*arguments, "-o", "json", given=given).json
+
+    def names(self, *arguments: str, given: str = "") -> list[str]:
+        """The names that a run prints."""
+        return self.ok(*arguments, "-o", "name", given=given).out.split()
+
+
+@contextmanager
+def serving(stack: Services, prefix: str, auth: str) -> Iterator[str]:
+    """The endpoint of a worker."""
+    port = free_port()
+    variables = {
+        "KAFKA_BOOTSTRAP": stack.bootstrap,
+        "REDIS_URL": stack.redis_url,
+        "TOPIC_PREFIX": prefix,
+        "SECRET": "Vt3xQm9Zk2Lw8Rb6Hs5N",
+        "ADMIN_KEY_SECRET": SECRET,
+    }
+    environment = {**os.environ, **{f"LEASEWAY_{name}": value for name, value in variables.items()}}
+    command = [sys.executable, "-m", "facade", "serve", "--port", str(port), "--auth", auth]
+    with subprocess.Popen(command, env=environment, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            assert process.stdout.readline().startswith(f"leaseway: serving at http://127.0.0.1:{port}")
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.stdout.read()
+
+
+@pytest.fixture(scope="module")
+def services(stack: Services) -> Iterator[tuple[str, str]]:
+    """The endpoints of an open service and of one that asks for keys."""
+    with ExitStack() as both:
+        yield (
+            both.enter_context(serving(stack, "lwcli", "open")),
+            both.enter_context(serving(stack, "lwclikeys", "required")),
+        )
+
+
+@pytest.fixture
+def leaseway(services: tuple[str, str], tmp_path: Path) -> Leaseway:
+    return Leaseway(services[0], variables={"XDG_CONFIG_HOME": str(tmp_path)})
+
+
+@pytest.fixture
+def admin(services: tuple[str, str], tmp_path: Path) -> Leaseway:
+    return Leaseway(services[1], ADMIN, variables={"XDG_CONFIG_HOME": str(tmp_path)})
+
+
+def table(text: str) -> list[dict[str, str]]:
+    """A table of cells without blanks and none empty."""
+    head, *lines = text.splitlines()
+    return [dict(zip(head.split(), line.split(), strict=True)) for line in lines]
+
+
+def test_queues_and_tags_from_first_to_last(leaseway: Leaseway) -> None:
+    made = leaseway.ok(
+        "queue", "create", "books", "--lease-seconds", "60", "--user-attribute", "team=a=b", "-o", "json"
+    ).json
+    assert (made["lease_seconds"], made["user_attributes"]) == (60, {"team": "a=b"})
+    assert (
+        leaseway.ok(
+            "queue", "create", "books", "--lease-seconds", "60", "--user-attribute", "team=a=b", "-o", "name"
+        ).out
+        == "books\n"
+    )
+    assert leaseway.run("queue", "create", "books", "--lease-seconds", "61").code == 1
+    leaseway.ok("tag", "create", "books", "eu", "--where", "region=eu")
+    leaseway.ok("message", "send", "books", "one", "two", "--attribute", "region=eu")
+    leaseway.ok("message", "send", "books", "three")
+
+    rows = leaseway.json("queue", "ls", "--prefix", "books", "--counts")
+    assert [(row["name"], row["tags"], row["backlog"]) for row in rows] == [("books", 2, 5)]
+    assert table(leaseway.ok("queue", "ls", "--prefix", "books", "--counts").out) == [
+        {name: cell(name, value) for name, value in row.items()} for row in rows
+    ]
+    tags = leaseway.json("tag", "ls", "books")
+    assert [(tag["name"], tag["backlog"]) for tag in tags] == [("default", 3), ("eu", 2)]
+    shown = leaseway.ok("tag", "ls", "books", "--columns", "name,backlog,ready,leased").out
+    assert table(shown) == [{name: str(tag[name]) for name in ("name", "backlog", "ready", "leased")} for tag in tags]
+
+    changed = leaseway.json("queue", "set", "books", "--receive-wait-seconds", "1")
+    assert (changed["receive_wait_seconds"], changed["lease_seconds"]) == (1, 60)
+    assert leaseway.json("queue", "copy", "books", "books-2")["lease_seconds"] == 60
+    leaseway.ok("queue", "purge", "books", "--yes")
+    assert leaseway.json("queue", "show", "books")["tags"][0]["backlog"] == 0
+    leaseway.ok("tag", "rm", "books", "eu", "--yes")
+    assert leaseway.ok("tag", "ls", "books", "-o", "name").out == "default\n"
+    assert leaseway.run("queue", "rm", "books").code == 2
+    leaseway.ok("queue", "rm", "books", "books-2", "--yes")
+    assert leaseway.ok("queue", "ls", "--prefix", "books", "-o", "name").out == ""
+    assert leaseway.run("queue", "show", "books").code == 3
+
+
+def test_messages_of_arguments_files_and_lines_come_as_they_were(leaseway: Leaseway, tmp_path: Path) -> None:
+    leaseway.ok("queue", "create", "in")
+    leaseway.ok("queue", "create", "out")
+    (tmp_path / "body").write_bytes(b"\xff\x00binary\n")
+    leaseway.ok(
+        "message", "send", "in", "grüße", "--file", str(tmp_path / "body"), "--attribute", "kind=a", "--number", "n=1.5"
+    )
+    assert len(leaseway.names("message", "send", "in", "--lines", given="x\ny\n" * 75)) == 150
+
+    rows = [
+        json.loads(line)
+        for line in leaseway.ok("message", "peek", "in", "--limit", "1000", "-o", "jsonl").out.splitlines()
+    ]
+    assert sorted(row.get("body", row.get("body_base64")) for row in rows) == sorted(
+        ["grüße", "/wBiaW5hcnkK", *["x", "y"] * 75]
+    )
+    copied = "".join(json.dumps(row) + "\n" for row in rows)
+    leaseway.ok("message", "send", "out", "--jsonl", given=copied)
+    again = leaseway.json("message", "peek", "out", "--limit", "1000", "--where", "kind=a")
+    (binary,) = [row for row in again if "body_base64" in row]
+    assert binary["attributes"]["n"] == {"type": "number", "value": "1.5"}
+
+    one = leaseway.json("message", "show", "out", binary["id"])
+    assert one == binary
+    command = [sys.executable, "-m", "facade", "message", "show", "out", binary["id"], "--body"]
+    shown = subprocess.run(command, env=leaseway.environment, cwd=ROOT, capture_output=True, timeout=60, check=True)
+    assert shown.stdout == b"\xff\x00binary\n\n"
+    assert leaseway.ok("message", "rm", "out", binary["id"], "--yes").err == f"deleted message {binary['id']}\n"
+    assert leaseway.run("message", "rm", "out", binary["id"], "--yes").code == 3
+    leaseway.ok("queue", "rm", "in", "out", "--yes")
+
+
+def test_messages_are_received_settled_and_given_back(leaseway: Leaseway) -> None:
+    leaseway.ok("queue", "create", "work")
+    leaseway.ok("message", "send", "work", "a")
+    handle = leaseway.ok("message", "receive", "work", "--wait-seconds", "5", "-o", "name").out.strip()
+    assert leaseway.json("message", "peek", "work", "--state", "leased")[0]["receive_count"] == 1
+    assert leaseway.json("message", "extend", "work", handle, "--lease-seconds", "90")[0]["status"] == "ok"
+    leaseway.ok("message", "release", "work", handle)
+    (again,) = leaseway.json("message", "receive", "work", "--wait-seconds", "5")
+    assert again["receive_count"] == 2
+
+    stale = leaseway.run("message", "ack", "work", handle, "-o", "json")
+    assert (stale.code, stale.json[0]["status"]) == (1, "stale")
+    assert "nothing was changed by 1 of 1 handle(s) (stale: " in stale.err
+    assert leaseway.json("message", "ack", "work", "-", given=again["handle"] + "\n")[0]["status"] == "ok"
+    assert leaseway.run("message", "ack", "work", "nonsense").code == 2
+
+    leaseway.ok("message", "send", "work", "b", "c")
+    assert sorted(leaseway.ok("message", "receive", "work", "--max", "2", "--ack", "--body").out.splitlines()) == [
+        "b",
+        "c",
+    ]
+    nothing = leaseway.ok("message", "receive", "work", "-o", "json")
+    assert (nothing.json, nothing.err) == ([], "no message came\n")
+
+    late = leaseway.ok("message", "send", "work", "late", "--delay-seconds", "600", "-o", "name").out.strip()
+    leaseway.ok("message", "reschedule", "work", late, "--at", "2000-01-01")
+    assert leaseway.ok("message", "receive", "work", "--wait-seconds", "10", "--ack", "--body").out == "late\n"
+    never = leaseway.ok("message", "send", "work", "never", "--delay-seconds", "600", "-o", "name").out.strip()
+    leaseway.ok("message", "cancel", "work", never)
+    assert leaseway.json("queue", "show", "work")["tags"][0]["backlog"] == 0
+    leaseway.ok("queue", "rm", "work", "--yes")
+
+
+def test_dead_letters_are_seen_and_moved_back(leaseway: Leaseway) -> None:
+    leaseway.ok("queue", "create", "shop.dead")
+    leaseway.ok("queue", "create", "shop", "--dead-letter-queue", "shop.dead", "--dead-letter-after", "1")
+    for body in ("a", "b", "c"):
+        leaseway.ok("message", "send", "shop", body)
+    handles = leaseway.names("message", "receive", "shop", "--max", "3", "--wait-seconds", "5")
+    handles += leaseway.run("message", "receive", "shop", "--max", "3", "--wait-seconds", "2", "-o", "name").out.split()
+    leaseway.ok("message", "kill", "shop", *handles)
+
+    end = time.monotonic() + 30
+    while len(letters := leaseway.json("dlq", "show", "shop.dead")) < 3 and time.monotonic() < end:
+        time.sleep(0.2)
+    assert {letter["origin"]["original_queue"] for letter in letters} == {"shop"}
+    rows = leaseway.json("dlq", "ls", "--prefix", "shop")
+    assert [(row["name"], row["backlog"], row["source_queues"]) for row in rows] == [("shop.dead", 3, ["shop"])]
+
+    chosen = letters[0]["id"]
+    task = leaseway.json("dlq", "redrive", "shop.dead", chosen, "--wait")
+    assert (task["status"], task["moved"], task["failed"]) == ("completed", 1, 0)
+    assert leaseway.json("task", "show", task["id"], "--wait") == task
+    assert leaseway.run("task", "cancel", task["id"]).code == 1
+    rest = leaseway.ok("dlq", "show", "shop.dead", "-o", "name").out
+    assert leaseway.json("dlq", "redrive", "shop.dead", "-", "--wait", given=rest)["moved"] == 2
+    assert leaseway.json("queue", "show", "shop")["tags"][0]["backlog"] == 3
+    leaseway.ok("queue", "rm", "shop", "shop.dead", "--yes")
+
+
+def test_a_tail_prints_what_is_sent_until_it_is_interrupted(leaseway: Leaseway) -> None:
+    leaseway.ok("queue", "create", "log")
+    leaseway.ok("message", "send", "log", "before")
+    with leaseway.popen("message", "tail", "log", "-f", "-o", "jsonl") as process:
+        assert process.stdout is not None
+        first = json.loads(process.stdout.readline())
+        leaseway.ok("message", "send", "log", "--lines", given="\n".join(f"line {n}" for n in range(20)))
+        then = [json.loads(process.stdout.readline())["body"] for _ in range(20)]
+        process.send_signal(signal.SIGINT)
+        rest, err = process.communicate(timeout=30)
+    assert first["body"] == "before"
+    assert sorted(then) == sorted(f"line {n}" for n in range(20))
+    assert (process.returncode, rest, err.strip()) == (130, "", "leaseway: interrupted")
+    leaseway.ok("queue", "rm", "log", "--yes")
+
+
+def test_transactions_alerts_and_the_tools(leaseway: Leaseway) -> None:
+    leaseway.ok("queue", "create", "pay")
+    half = leaseway.ok("tx", "prepare", "pay", "paid", "--producer-group", "shop", "-o", "name").out.strip()
+    assert leaseway.json("tx", "show", half)["status"] == "open"
+    # A worker lists what it has read of the topic of half messages.
+    end = time.monotonic() + 30
+    while (listed := leaseway.names("tx", "ls", "pay", "--status", "open")) != [half] and time.monotonic() < end:
+        time.sleep(0.2)
+    assert listed == [half]
+    assert leaseway.json("tx", "commit", half)["status"] == "committed"
+    assert leaseway.ok("message", "receive", "pay", "--wait-seconds", "10", "--ack", "--body").out == "paid\n"
+    assert leaseway.run("tx", "rollback", half).code == 1
+
+    options = "--subject queue_message_number --measurement count --threshold 10"
+    policy = leaseway.ok("alert", "create", "pay", *options.split(), "-o", "name").out.strip()
+    assert leaseway.json("alert", "ls", "pay")[0]["threshold"] == 10
+    assert leaseway.json("alert", "history", "pay") == []
+    leaseway.ok("alert", "rm", "pay", policy, "--yes")
+
+    checks = leaseway.json("doctor")
+    assert {check["check"]: check["status"] for check in checks} == dict.fromkeys(
+        ("reachable", "ready", "healthy", "key"), "ok"
+    )
+    assert "pay" in leaseway.names("top", "--once")
+    figures = leaseway.json("bench", "--messages", "200")
+    assert figures["sent"]["messages"] == 200
+    assert figures["received"]["messages"] >= 200
+    assert leaseway.ok("queue", "ls", "--prefix", "bench-", "-o", "name").out == ""
+    assert leaseway.ok("api", "GET", "/v1/queues/pay/tags", "-o", "jsonl").json["tags"][0]["name"] == "default"
+    leaseway.ok("queue", "rm", "pay", "--yes")
+
+
+def test_keys_open_what_their_roles_allow_and_exit_statuses_say_so(admin: Leaseway, tmp_path: Path) -> None:
+    nobody, wrong = Leaseway(admin.endpoint), Leaseway(admin.endpoint, "admin:wrong")
+    assert nobody.run("queue", "ls").code == 4
+    assert wrong.run("queue", "ls").code == 4
+    assert nobody.run("doctor").code == 10
+
+    admin.ok("queue", "create", "vault")
+    secret = admin.json("key", "create", "night-1", "--principal", "night", "--role", "reader")["secret"]
+    assert "night-1" in admin.names("key", "ls")
+    (tmp_path / "leaseway").mkdir()
+    profiles = tmp_path / "leaseway" / "profiles.toml"
+    profiles.write_text(
+        f'[profiles.night]\nendpoint = "{admin.endpoint}"\nkey_id = "night-1"\nkey_secret = "{secret}"\n'
+    )
+    profiles.chmod(0o600)
+    reader = Leaseway("http://127.0.0.1:1", variables=admin.variables)
+
+    assert reader.json("--profile", "night", "queue", "show", "vault")["name"] == "vault"
+    for arguments in (
+        ("queue", "purge", "vault", "--yes"),
+        ("message", "send", "vault", "x"),
+        ("message", "peek", "vault"),
+        ("key", "ls"),
+    ):
+        refused = reader.run(*arguments, "--profile", "night")
+        assert (refused.code, refused.out) == (4, ""), arguments
+
+    rotated = reader.json("key", "rotate", "night-1", "--grace-seconds", "0", "--profile", "night")["secret"]
+    assert reader.run("queue", "ls", "--profile", "night").code == 4
+    assert Leaseway(admin.endpoint, f"night-1:{rotated}").ok("queue", "show", "vault", "-o", "name").out == "vault\n"
+    assert admin.json("user", "quota", "night", "--queues", "7")["queues"] == 7
+    assert admin.json("user", "show", "night")["queues"] == 7
+    admin.ok("key", "rm", "night-1", "--yes")
+    admin.ok("queue", "rm", "vault", "--yes")
+
+
+def test_a_list_of_queues_costs_at_most_a_fifth_of_a_second_of_processor(leaseway: Leaseway) -> None:
+    def spent() -> float:
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return used.ru_utime + used.ru_stime
+
+    costs = []
+    for _ in range(5):
+        before = spent()
+        leaseway.ok("queue", "ls", "-o", "json")
+        costs.append(spent() - before)
+
+    assert min(costs) <= 0.2, costs
