@@ -5,8 +5,10 @@ that they print.
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -32,21 +34,23 @@ def shape(value: Any) -> Any:
 
 def test_the_commands_of_the_readme_print_what_it_shows(up: Up, client: Client) -> None:
     (start,) = [block for block in blocks("sh") if "make up" in block]
-    (commands,) = [block for block in blocks("sh") if "curl" in block]
-    (shown,) = blocks("json")
+    (commands,) = [block for block in blocks("sh") if "leaseway message" in block]
+    (shown,) = blocks("text")
     assert start == "make up\n"
 
-    ran = commands.replace("http://127.0.0.1:9400", up.endpoint)
-    done = subprocess.run(["bash", "-euc", ran], capture_output=True, text=True, timeout=60, check=True)
+    leaseway = f'leaseway() {{ {sys.executable} -m facade "$@"; }}\n'
+    environment = {**os.environ, "LEASEWAY_ENDPOINT": up.endpoint}
+    done = subprocess.run(
+        ["bash", "-euc", leaseway + commands], capture_output=True, text=True, timeout=60, check=True, env=environment
+    )
 
     printed, expected = done.stdout.splitlines(), shown.splitlines()
+    assert printed.pop(0) == expected.pop(0) == "orders"
     assert [shape(json.loads(line)) for line in printed] == [shape(json.loads(line)) for line in expected]
     # Printed in one line without blanks, as shown.
     for line in expected:
         assert line == json.dumps(json.loads(line), separators=(",", ":"))
-    sent, received, acked = map(json.loads, printed)
-    (message,) = received["messages"]
-    assert (message["id"], message["body"], message["receive_count"]) == (sent["messages"][0]["id"], "hello", 1)
-    assert acked["results"] == [{"handle": message["handle"], "status": "ok"}]
+    sent, message = map(json.loads, printed)
+    assert (message["id"], message["body"], message["receive_count"]) == (sent["id"], "hello", 1)
     status, queue = client.call("GET", "/v1/queues/orders")
     assert (status, queue["tags"][0]["backlog"]) == (200, 0)

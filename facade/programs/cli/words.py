@@ -30,7 +30,7 @@ LOCAL: Final[dict[str, str | None]] = {
 
 # The module of each has it as `command`.
 REMOTE: Final[dict[str, tuple[str, str]]] = {
-    "queue": ("facade.programs.cli.nouns.queue", "list, create, change, purge and delete queues"),
+    "queue": ("facade.programs.cli.nouns.queue", "list, create, change, purge and delete queues, and unpark their groups"),
     "tag": ("facade.programs.cli.nouns.tag", "list, create and delete tags of a queue"),
     "message": ("facade.programs.cli.nouns.message", "send, receive, settle, delete and look at messages"),
     "dlq": ("facade.programs.cli.nouns.dlq", "look at dead letters, and move them"),
@@ -38,6 +38,7 @@ REMOTE: Final[dict[str, tuple[str, str]]] = {
     "tx": ("facade.programs.cli.nouns.tx", "prepare, decide and look at transactions"),
     "key": ("facade.programs.cli.nouns.key", "list, create, change, rotate and delete access keys"),
     "user": ("facade.programs.cli.nouns.user", "look at users, and set their contacts and quotas"),
+    "grant": ("facade.programs.cli.nouns.grant", "list, give and take away levels on a queue"),
     "alert": ("facade.programs.cli.nouns.alert", "list, create and delete alert policies of a queue"),
     "top": ("facade.programs.cli.tools.top", "show the counts of queues, most messages first, as they change"),
     "doctor": ("facade.programs.cli.tools.doctor", "say whether the service is reachable, ready and healthy"),

@@ -83,6 +83,23 @@ def test_a_mistake_is_named_before_anything_is_asked(arguments: list[str], said:
     assert cli.service.asked == []
 
 
+def test_levels_are_given_listed_and_taken_away(cli: Cli) -> None:
+    cli.service.on("PUT /v1/queues/q/grants/billing", (200, {"principal": "billing", "level": "use"}))
+    cli.service.on("PUT /v1/queues/q/tags/t/grants/billing", (200, {"principal": "billing", "level": "receive"}))
+    cli.service.on("GET /v1/queues/q/grants", (200, {"grants": [{"principal": "billing", "level": "use"}]}))
+    cli.service.on("DELETE /v1/queues/q/grants/billing", (204, None))
+
+    assert cli("grant", "set", "q", "billing", "use", "-o", "name").out == "billing\n"
+    assert cli("grant", "set", "q", "billing", "receive", "--tag", "t").code == 0
+    assert [line.split() for line in cli("grant", "ls", "q").out.splitlines()] == [
+        ["principal", "level"],
+        ["billing", "use"],
+    ]
+    assert cli("grant", "rm", "q", "billing", "--yes").err == "took the level of 'billing' away\n"
+    assert cli("grant", "set", "q", "billing", "none").code == 2
+    assert cli.service.asked[0] == ("PUT", "/v1/queues/q/grants/billing", {"level": "use"})
+
+
 def test_an_alert_is_made_listed_and_deleted(cli: Cli) -> None:
     policy = {"id": "a1", "tag": None, "subject": "queue_message_number", "measurement": "count", "threshold": 10.0}
     cli.service.on("POST /v1/queues/q/alerts", (201, policy))

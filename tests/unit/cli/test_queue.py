@@ -171,6 +171,21 @@ def test_a_tag_is_created_with_its_filter_and_listed_with_its_counts(cli: Cli) -
     ]
 
 
+def test_parked_groups_are_listed_and_go_on(cli: Cli) -> None:
+    group = {"group": "g", "message_id": "m", "receive_count": 3, "held": 2, "expires_at_ms": None}
+    cli.service.on("GET /v1/queues/a/parked", (200, {"groups": [group], "next": None}))
+    cli.service.on("POST /v1/queues/a/unpark", (200, {"unparked": True}), (200, {"unparked": False}))
+
+    assert cli("queue", "parked", "a", "--tag", "t", "-o", "json").json == [group]
+    assert cli("queue", "unpark", "a", "g", "--kill").err == "group 'g' goes on\n"
+    assert cli("queue", "unpark", "a", "g").err == "group 'g' was not parked; nothing was changed\n"
+    assert cli.service.asked == [
+        ("GET", "/v1/queues/a/parked?tag=t&limit=1000", None),
+        ("POST", "/v1/queues/a/unpark", {"group": "g", "kill": True}),
+        ("POST", "/v1/queues/a/unpark", {"group": "g", "kill": False}),
+    ]
+
+
 def test_a_tag_is_deleted(cli: Cli) -> None:
     cli.service.on("DELETE /v1/queues/a/tags/eu", (204, None))
 

@@ -86,7 +86,7 @@ class Client:
             raise Failure(f"{self._at.endpoint} answered {answer.status} with {kind or 'no type'}, not JSON: is it a Leaseway?", FAILED)
         try:
             return answer.status, json.loads(content)
-        except ValueError:
+        except (ValueError, RecursionError):
             raise Failure(f"{self._at.endpoint} answered {answer.status} with broken JSON", FAILED) from None
 
     def text(self, path: str) -> tuple[int, str]:

@@ -118,6 +118,27 @@ def copy(session: Session, queue: str, target: str) -> None:
     session.one(session.client.post(path_to("queues", queue, "copy"), {"target": target}))
 
 
+@command.verb("parked", "leaseway queue parked steps", "leaseway queue parked steps --tag billing -o json")
+@click.argument("queue", shell_complete=queue_names)
+@click.option("--tag", metavar="NAME", help="Under this tag (default: the default tag).")
+def parked(session: Session, queue: str, tag: str | None) -> None:
+    """List the parked groups of a FIFO queue, with the messages that have parked them."""
+    columns = ("group", "message_id", "receive_count", "held", "expires_at_ms")
+    session.rows(session.client.pages(path_to("queues", queue, "parked"), "groups", tag=tag), columns, name="group")
+
+
+@command.verb("unpark", "leaseway queue unpark steps user-17", "leaseway queue unpark steps user-17 --kill")
+@click.argument("queue", shell_complete=queue_names)
+@click.argument("group")
+@click.option("--tag", metavar="NAME", help="Under this tag (default: the default tag).")
+@click.option("--kill", is_flag=True, help="Send its first message to the dead-letter queue; else it is received again.")
+def unpark(session: Session, queue: str, group: str, tag: str | None, *, kill: bool) -> None:
+    """Go on with a parked group of a FIFO queue; may be repeated."""
+    body = {"group": group, "kill": kill, **({"tag": tag} if tag else {})}
+    found = session.client.post(path_to("queues", queue, "unpark"), body)
+    session.say(f"group {group!r} goes on" if found["unparked"] else f"group {group!r} was not parked; nothing was changed")
+
+
 def _content(session: Session, queue: str) -> str:
     """How many messages a question is about; where nobody can be asked, it need not be known."""
     if not session.can_ask:
