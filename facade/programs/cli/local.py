@@ -1,7 +1,8 @@
 """The commands of `leaseway` that run on this machine: a table of them.
 
-What a subcommand does is imported when it runs, so that `leaseway --help` needs neither Kafka's
-client nor a web framework.
+What a subcommand does is imported when it runs, so that its help needs neither Kafka's client nor a
+web framework. They keep argparse: options of Spark jobs are shared with `python -m spark`, which
+runs where click is not installed, and a worker starts without click.
 """
 
 from __future__ import annotations

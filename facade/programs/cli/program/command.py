@@ -28,7 +28,10 @@ def common_options() -> list[click.Option]:
         click.Option(["--profile"], metavar="NAME", help="Profile of profiles.toml."),
         click.Option(["--ca-file"], metavar="FILE", help="CA that the certificate of the service is trusted by, in PEM."),
         click.Option(
-            ["--timeout"], type=click.FloatRange(0, 86_400, min_open=True), metavar="SECONDS", help="For an answer, or with --wait (30)."
+            ["--timeout"],
+            type=click.FloatRange(0, 86_400, min_open=True),
+            metavar="SECONDS",
+            help="For an answer (default 30); with --wait, for all of it.",
         ),
     ]
 
