@@ -22,6 +22,7 @@ def service(canned_service: Service) -> Service:
     canned_service.answers.clear()
     canned_service.asked.clear()
     canned_service.headers.clear()
+    canned_service.ahead_s = 0.0
     return canned_service
 
 

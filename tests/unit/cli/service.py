@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -27,6 +29,7 @@ class Service:
     answers: dict[str, list[Answer]] = field(default_factory=dict)
     asked: list[tuple[str, str, Any]] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
+    ahead_s: float = 0.0
 
     def on(self, request: str, *answers: Answer) -> None:
         """Answers to a request, such as "GET /v1/queues"."""
@@ -54,7 +57,8 @@ def canned() -> Iterator[Service]:
             service.headers.append(dict(self.headers))
             status, content = service.answer(self.command, self.path)
             data = content if isinstance(content, bytes) else b"" if content is None else json.dumps(content).encode()
-            self.send_response(status)
+            self.send_response_only(status)
+            self.send_header("date", formatdate(time.time() + service.ahead_s, usegmt=True))
             kind = "text/html" if isinstance(content, bytes) else "application/json"
             self.send_header("content-type", kind)
             self.send_header("content-length", str(len(data)))

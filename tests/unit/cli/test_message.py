@@ -6,6 +6,7 @@ import io
 import itertools
 import json
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -241,6 +242,17 @@ def test_tail_prints_in_the_order_of_time(cli: Cli) -> None:
 
     assert cli("message", "tail", "q", "--since", "3", "-o", "name").out == "early\nlate\n"
     assert cli.service.asked == [("GET", "/v1/queues/q/messages?from=3&limit=100", None)]
+
+
+def test_tail_begins_a_minute_ago_by_the_clock_of_the_service(cli: Cli) -> None:
+    cli.service.ahead_s = -3600
+    cli.service.on("GET /live", (200, {"status": "ok"}))
+    cli.service.on(LOOK, (200, {"messages": [], "next": None}))
+
+    cli("message", "tail", "q")
+
+    from_ms = int(cli.service.asked[1][1].partition("from=")[2].partition("&")[0])
+    assert abs(from_ms / 1000 - (time.time() - 3660)) < 30
 
 
 def test_a_tail_that_follows_prints_each_message_once_and_outlives_the_service(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -67,6 +67,12 @@ def test_doctor_ends_with_10_and_names_what_is_wrong(
     assert ran.err == f"leaseway doctor: not all is right: {check}\n"
 
 
+def test_doctor_notes_a_clock_that_differs(well: Cli) -> None:
+    well.service.ahead_s = -600
+
+    assert "s behind this machine's" in well("doctor", "-o", "json").json[0]["note"]
+
+
 def test_doctor_of_a_service_that_is_not_there_ends_with_5(cli: Cli) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

@@ -7,6 +7,7 @@ import http.client
 import json
 import time
 from collections.abc import Iterator, Mapping
+from email.utils import parsedate_to_datetime
 from typing import Any, Final
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -34,6 +35,12 @@ class Client:
             self._headers["authorization"] = "Basic " + base64.b64encode(key).decode()
         self._http: http.client.HTTPConnection | None = None
         self._used = 0.0
+        self._ahead_ms = 0
+
+    @property
+    def clock_ms(self) -> int:
+        """The time of the service, to a second, by its last answer; of this machine before one."""
+        return int(time.time() * 1000) + self._ahead_ms
 
     @property
     def connection(self) -> Connection:
@@ -127,6 +134,7 @@ class Client:
             self.close()
             raise
         self._used = time.monotonic()
+        self._ahead_ms = _ahead_ms(answer.getheader("date"))
         if len(content) > MOST_BYTES:
             self.close()
             raise Failure(f"the answer has more than {MOST_BYTES} bytes", FAILED)
@@ -140,6 +148,14 @@ class Client:
         elif self._http.sock is not None:
             self._http.sock.settimeout(timeout)
         return self._http
+
+
+def _ahead_ms(date: str | None) -> int:
+    """By how much the clock of a service is ahead of this machine's, to a second; 0 = not known."""
+    try:
+        return round((parsedate_to_datetime(date or "").timestamp() - time.time()) * 1000)
+    except ValueError:
+        return 0
 
 
 def _http(at: Connection, timeout: float) -> http.client.HTTPConnection:

@@ -15,6 +15,7 @@ from facade.programs.cli.program.session import Session
 from facade.programs.cli.words import REMOTE
 
 POLL_S = 1.0
+SKEW_S = 5.0  # worth a note: times in options and tables are those of the service
 Check = dict[str, Any]
 
 
@@ -40,6 +41,9 @@ def _reachable(client: Client) -> tuple[str, str]:
     began = time.monotonic()
     status, _ = client.exchange("GET", "/live")
     took = f"answered in {(time.monotonic() - began) * 1000:.0f} ms"
+    ahead_s = client.clock_ms / 1000 - time.time()
+    if abs(ahead_s) > SKEW_S:
+        took += f"; its clock is {abs(ahead_s):.0f} s {'ahead of' if ahead_s > 0 else 'behind'} this machine's"
     return ("ok", took) if status == 200 else ("failed", f"GET /live answers {status}")
 
 
