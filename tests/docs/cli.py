@@ -72,9 +72,13 @@ def _described(path: str, verb: click.Command) -> Iterator[str]:
     own = [param for param in params if param.name not in {*COMMON, *settings} and "--help" not in param.opts]
     if settings:
         yield wrapped(SETTINGS)
-    yield "".join(item(f"`{_flags(option)}`: {option.help}") for option in own)
+    yield "".join(item(f"`{_flags(option)}`: {option.help}{_default(option)}") for option in own)
     if examples := getattr(verb, "examples", ()):
         yield ("\n" if own else "") + "```sh\n" + "".join(f"{example}\n" for example in examples) + "```\n"
+
+
+def _default(option: click.Option) -> str:
+    return f" Default: {option.default}." if option.show_default else ""
 
 
 def _flags(option: click.Option) -> str:

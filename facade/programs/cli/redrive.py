@@ -8,21 +8,20 @@ task, so running it twice, or again after a failure, moves nothing twice.
 from __future__ import annotations
 
 import argparse
-import base64
 import contextlib
 import itertools
 import json
 import tempfile
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 from facade.programs.cli import spark_jobs
+from facade.programs.cli.connect.client import Client, path_to
+from facade.programs.cli.connect.failures import UNREACHABLE, Failure
+from facade.programs.cli.connect.profiles import Connection, checked_endpoint
 from facade.programs.stack.processes.errors import StackError
 from schemas.vocabulary import LOG_TIME_MARGIN_MS
 from spark.arguments import OUTCOMES
@@ -31,7 +30,6 @@ from spark.progress import tell
 TASK_IDS = 10_000  # What one task may be given (engine/move/selection.py).
 POLL_S = 0.25
 PATIENCE_S = 60.0  # A service that does not answer is asked again for so long.
-ANSWER_S = 30.0
 
 Say = Callable[[str], None]
 
@@ -74,7 +72,11 @@ def run(given: argparse.Namespace, say: Say) -> int:
     """0 all that was chosen is moved or was settled by others; 1 some could not be moved; 2
     refused. Raises StackError.
     """
-    service = Service(given.endpoint or _endpoint(given.data), given.key)
+    with contextlib.closing(Service(given.endpoint or _endpoint(given.data), given.key)) as service:
+        return _run(service, given, say)
+
+
+def _run(service: Service, given: argparse.Namespace, say: Say) -> int:
     since_ms = int(time.time() * 1000) - LOG_TIME_MARGIN_MS
     with tempfile.TemporaryDirectory(prefix="leaseway-redrive-") as folder:
         given = argparse.Namespace(**{**vars(given), "since_ms": since_ms, "out": Path(folder, "chosen")})
@@ -141,15 +143,20 @@ class Service:
     """The native API, as far as redrive tasks go."""
 
     def __init__(self, endpoint: str, key: str | None) -> None:
-        self._endpoint = endpoint.rstrip("/")
-        self._headers = {"content-type": "application/json"}
-        if key is not None:
-            self._headers["authorization"] = "Basic " + base64.b64encode(key.encode()).decode()
+        key_id, _, secret = (key or "").partition(":")
+        try:
+            self._client = Client(Connection(endpoint=checked_endpoint(endpoint), key_id=key_id, key_secret=secret))
+        except Failure as failure:
+            raise StackError(str(failure)) from None
+
+    def close(self) -> None:
+        """Closes the connection."""
+        self._client.close()
 
     def redrive(self, queue: str, ids: list[str], rate: int) -> dict[str, Any]:
         """Runs one task to its end; an interrupt cancels it. Raises StackError."""
-        task = self._call("POST", f"/v1/queues/{quote(queue)}/redrive", {"ids": ids, "rate": rate})
-        path = f"/v1/tasks/{task['id']}"
+        task = self._call("POST", path_to("queues", queue, "redrive"), {"ids": ids, "rate": rate})
+        path = path_to("tasks", task["id"])
         try:
             while task["status"] == "running":
                 time.sleep(POLL_S)
@@ -171,19 +178,12 @@ class Service:
                 time.sleep(1)
 
     def _call(self, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
-        data = None if body is None else json.dumps(body).encode()
         try:
-            request = urllib.request.Request(self._endpoint + path, data, self._headers, method=method)  # noqa: S310 - the user's own
-            with urllib.request.urlopen(request, timeout=ANSWER_S) as answer:  # noqa: S310
-                found: dict[str, Any] = json.load(answer)
-                return found
-        except urllib.error.HTTPError as error:
-            with error:
-                said = error.read(2000).decode("utf-8", "replace")
-            kind = Unavailable if error.code == 503 else StackError
-            raise kind(f"{method} {path} answered {error.code}: {said}") from None
-        except (OSError, ValueError) as error:
-            raise Unavailable(f"{method} {self._endpoint}{path}: {error}") from None
+            found: dict[str, Any] = self._client.call(method, path, body)
+        except Failure as failure:
+            kind = Unavailable if failure.code == UNREACHABLE else StackError
+            raise kind(f"{method} {path}: {failure}") from None
+        return found
 
 
 class Unavailable(StackError):

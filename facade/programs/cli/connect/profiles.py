@@ -62,10 +62,10 @@ def connection(given: Mapping[str, Any], environment: Mapping[str, str]) -> Conn
     if named:
         environment = {}
     other = given.get("endpoint") or environment.get(ENDPOINT)
-    endpoint = _endpoint(other or profile.get("endpoint") or LOCAL_ENDPOINT)
+    endpoint = checked_endpoint(other or profile.get("endpoint") or LOCAL_ENDPOINT)
     key_id, key_secret = _key(given.get("key"), environment)
     if not key_id and profile.get("key_id"):
-        if other and endpoint != _endpoint(profile.get("endpoint") or LOCAL_ENDPOINT):
+        if other and endpoint != checked_endpoint(profile.get("endpoint") or LOCAL_ENDPOINT):
             notes.append(f"the key of profile {name!r} is for its own endpoint, and was not sent to {endpoint}")
         else:
             key_id, key_secret = profile["key_id"], profile.get("key_secret", "")
@@ -86,7 +86,8 @@ def names(environment: Mapping[str, str]) -> list[str]:
     return sorted(_read(path_of(environment)).get("profiles", {}))
 
 
-def _endpoint(text: str) -> str:
+def checked_endpoint(text: str) -> str:
+    """An endpoint as it is compared. Raises Failure: it is none."""
     scheme, _, rest = text.rstrip("/").partition("://")
     if scheme not in ("http", "https") or not rest or any(mark in rest for mark in "/@?# "):
         raise Failure(f"an endpoint is http://HOST:PORT or https://HOST:PORT, given {text!r}", WRONG_USE)
