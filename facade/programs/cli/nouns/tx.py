@@ -9,7 +9,7 @@ import click
 
 from facade.programs.cli.connect.client import path_to
 from facade.programs.cli.nouns.messages import sending
-from facade.programs.cli.program.command import Callback, noun
+from facade.programs.cli.program.command import noun
 from facade.programs.cli.program.completion import queue_names
 from facade.programs.cli.program.session import Session
 from facade.programs.cli.program.values import words_of
@@ -65,9 +65,7 @@ def _decision(verb: str, about: str) -> None:
     def decide(session: Session, transaction: str) -> None:
         session.one(session.client.post(path_to("transactions", transaction, verb)), name="id")
 
-    decide.__doc__ = about
-    done: Callback = command.verb(verb, f"leaseway tx {verb} 5f1c0f8e9a3b8c10800000000000012a")
-    done(decide)
+    command.verb(verb, f"leaseway tx {verb} 5f1c0f8e9a3b8c10800000000000012a", about=about)(decide)
 
 
 _decision("commit", "Send the messages of a transaction: once, however often it is repeated.")

@@ -50,14 +50,15 @@ class ApiCommand(click.Command):
     def invoke(self, ctx: click.Context) -> Any:
         given = {name: ctx.params.pop(name) for name in COMMON}
         first = ctx.find_root().params
-        ctx.obj = Session({name: first.get(name) if value is None else value for name, value in given.items()})
+        assert self.callback is not None
+        session = Session({name: first.get(name) if value is None else value for name, value in given.items()})
         try:
-            return super().invoke(ctx)
+            return ctx.invoke(self.callback, session, **ctx.params)
         except Failure as failure:
             failure.add_note(ctx.command_path)
             raise
         finally:
-            ctx.obj.close()
+            session.close()
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         own: list[tuple[str, str]] = []
@@ -78,13 +79,17 @@ class ApiCommand(click.Command):
 class Noun(click.Group):
     """The verbs of a noun."""
 
-    def verb(self, name: str, *examples: str, cls: Callable[..., ApiCommand] = ApiCommand) -> Callable[[Callback], click.Command]:
-        """A decorator: the function is the verb `name`, with its docstring as help."""
+    def verb(
+        self, name: str, *examples: str, about: str = "", cls: Callable[..., ApiCommand] = ApiCommand
+    ) -> Callable[[Callback], click.Command]:
+        """A decorator: the function is the verb `name`; without `about` its docstring is the
+        help.
+        """
 
         def made(callback: Callback) -> click.Command:
-            about = inspect.cleandoc(callback.__doc__ or "")
+            words = about or inspect.cleandoc(callback.__doc__ or "")
             params = getattr(callback, "__click_params__", [])[::-1]
-            built = cls(name, callback=click.pass_obj(callback), params=params, help=about, examples=examples, context_settings=SETTINGS)
+            built = cls(name, callback=callback, params=params, help=words, examples=examples, context_settings=SETTINGS)
             self.add_command(built)
             return built
 

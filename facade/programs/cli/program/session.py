@@ -24,8 +24,7 @@ class Session:
 
     def __init__(self, given: Mapping[str, Any]) -> None:
         self._given = given
-        columns = given.get("columns")
-        self.output = Printer(given.get("output") or "table", sys.stdout, columns.split(",") if columns else None)
+        self._output = self.printer("table")
 
     @cached_property
     def client(self) -> Client:
@@ -45,22 +44,22 @@ class Session:
         if "client" in self.__dict__:
             self.client.close()
 
-    @property
-    def form(self) -> str:
-        """The form of the output."""
-        return self.output.form
+    def printer(self, default: str) -> Printer:
+        """What prints in the form that was named, or in `default`."""
+        columns = self._given.get("columns")
+        return Printer(self._given.get("output") or default, sys.stdout, columns.split(",") if columns else None)
 
     def rows(self, rows: Iterable[Row], columns: Sequence[str], *, name: str = "name") -> None:
         """Prints a list."""
-        self.output.rows(list(rows), columns, name)
+        self._output.rows(list(rows), columns, name)
 
     def one(self, row: Row, *, name: str = "name") -> None:
         """Prints an object."""
-        self.output.one(row, name)
+        self._output.one(row, name)
 
     def stream(self, rows: Iterable[Row], columns: Sequence[str], *, name: str = "id") -> None:
         """Prints rows as they come."""
-        self.output.stream(rows, columns, name)
+        self._output.stream(rows, columns, name)
 
     @property
     def can_ask(self) -> bool:

@@ -32,7 +32,6 @@ METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 @click.argument("path")
 @click.option("--data", metavar="JSON", help="Body; `-` reads it from stdin.")
 @click.option("--query", multiple=True, type=pairs, metavar="NAME=VALUE", help="Parameter of the query; may be repeated.")
-@click.pass_obj
 def command(session: Session, method: str, path: str, data: str | None, query: tuple[tuple[str, str], ...]) -> None:
     """Sends the request."""
     if not path.startswith("/"):
@@ -42,8 +41,7 @@ def command(session: Session, method: str, path: str, data: str | None, query: t
         given.setdefault(name, []).append(value)
     status, found = session.client.exchange(method.upper(), path, _body(data), query=given)
     if found is not None and status < 300:
-        session.output.form = session.form if session.form != "table" else "json"
-        session.one(found) if isinstance(found, dict) else session.rows(found, ())
+        session.printer("json").one(found, "name")
     if status >= 300:
         raise Refused(status, found if isinstance(found, dict) else {})
 

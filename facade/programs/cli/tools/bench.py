@@ -123,7 +123,6 @@ class Bench:
 @click.option("--bytes", "size", type=click.IntRange(1, 262_144), default=200, show_default=True, metavar="N", help="Bytes of a body.")
 @click.option("--senders", type=click.IntRange(1, 64), default=2, show_default=True, metavar="N", help="Threads that send.")
 @click.option("--receivers", type=click.IntRange(0, 64), default=2, show_default=True, metavar="N", help="Threads that receive and ack.")
-@click.pass_obj
 def command(session: Session, messages: int, batch: int, size: int, senders: int, receivers: int) -> None:
     """Sends, receives and acks."""
     queue = f"bench-{secrets.token_hex(6)}"

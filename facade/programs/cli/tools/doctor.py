@@ -77,7 +77,6 @@ def _key(client: Client) -> tuple[str, str]:
     examples=("leaseway doctor", "leaseway doctor --profile prod -o json", "leaseway doctor --wait --timeout 60"),
 )
 @click.option("--wait", is_flag=True, help="Look again until all is right, for as long as --timeout says (default: for ever).")
-@click.pass_obj
 def command(session: Session, *, wait: bool) -> None:
     """Looks."""
     end = None if session.timeout_s is None else time.monotonic() + session.timeout_s

@@ -38,7 +38,6 @@ def worst(client: Client, prefix: str, sort: str, limit: int) -> tuple[list[dict
 @click.option("--limit", type=click.IntRange(1), default=20, show_default=True, metavar="N", help="Show N queues.")
 @click.option("--every", type=click.FloatRange(0.5), default=2.0, show_default=True, metavar="SECONDS", help="Look so often.")
 @click.option("--once", is_flag=True, help="Look once and print that, as other commands do.")
-@click.pass_obj
 def command(session: Session, prefix: str, sort: str, limit: int, every: float, *, once: bool) -> None:
     """Shows them."""
     if not once and not sys.stdout.isatty():
