@@ -26,6 +26,10 @@ def test_a_refusal_names_limit_and_given_where_the_detail_does_not() -> None:
     assert str(Refused(400, problem)) == "Too long (field lease_seconds, limit 0 to 43200, given 99999)"
 
 
+def test_words_that_may_be_given_are_listed() -> None:
+    assert str(Refused(400, {"detail": "No.", "limit": ["AND", "OR"]})) == "No (limit AND, OR)"
+
+
 def test_a_refusal_repeats_nothing_that_the_detail_says() -> None:
     problem = {
         "detail": "lease_seconds must be 0 to 43200, given 99999.",

@@ -72,8 +72,11 @@ def _text(status: int, problem: Mapping[str, Any]) -> str:
 
 def _says(text: str, value: Any) -> bool:
     parts = value if isinstance(value, list) else [value]
-    return all(str(part) in text for part in parts)
+    return all(str(part) in text.replace("`", "") for part in parts)
 
 
 def _word(value: Any) -> str:
-    return " to ".join(map(str, value)) if isinstance(value, list) else str(value)
+    if not isinstance(value, list):
+        return str(value)
+    is_range = len(value) == 2 and all(isinstance(part, int | float) for part in value)
+    return (" to " if is_range else ", ").join(map(str, value))

@@ -43,7 +43,7 @@ def ls(session: Session, prefix: str, limit: int | None, *, counts: bool) -> Non
     """List queues by name."""
     names = list(session.client.pages("/v1/queues", "queues", after="after", limit=limit, prefix=prefix or None))
     rows = with_counts(session.client, names) if counts else ({"name": name} for name in names)
-    session.rows(rows, COLUMNS)
+    session.rows(rows, COLUMNS if counts else COLUMNS[:1])
 
 
 @command.verb("show", "leaseway queue show orders", "leaseway queue show orders -o yaml")

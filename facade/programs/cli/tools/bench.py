@@ -22,7 +22,9 @@ PATIENCE_S = 30.0  # without a message, a receiver gives up
 
 @dataclass
 class Side:
-    """What the threads of one side have done. Times are in seconds."""
+    """What the threads of one side have done, in `seconds` from the start to its last message.
+    Times are in seconds.
+    """
 
     messages: int = 0
     times: list[float] = field(default_factory=list)
@@ -54,13 +56,14 @@ class Bench:
         self._body = {"body": "x" * size}
         self._lock = threading.Lock()
         self._left = messages
+        self._began = time.monotonic()
         self._sent, self._received = Side(), Side()
 
     def run(self, senders: int, receivers: int) -> dict[str, Any]:
         """Raises Failure: a request failed, or messages did not come."""
-        began = time.monotonic()
+        self._began = time.monotonic()
         work = [*[(self._sent, self._send)] * senders, *[(self._received, self._receive)] * receivers]
-        threads = [threading.Thread(target=self._thread, args=(*one, began), daemon=True) for one in work]
+        threads = [threading.Thread(target=self._thread, args=one, daemon=True) for one in work]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -69,7 +72,7 @@ class Bench:
             raise failure
         return {"sent": self._sent.figures(), **({"received": self._received.figures()} if receivers else {})}
 
-    def _thread(self, side: Side, work: Callable[[Client], None], began: float) -> None:
+    def _thread(self, side: Side, work: Callable[[Client], None]) -> None:
         own = Client(self._client.connection)
         try:
             work(own)
@@ -77,7 +80,6 @@ class Bench:
             side.failure = failure
         finally:
             own.close()
-            side.seconds = time.monotonic() - began
 
     def _send(self, client: Client) -> None:
         path = path_to("queues", self._queue, "messages")
@@ -107,7 +109,9 @@ class Bench:
     def _add(self, side: Side, count: int, began: float) -> None:
         with self._lock:
             side.messages += count
-            side.times.append(time.monotonic() - began)
+            now = time.monotonic()
+            side.times.append(now - began)
+            side.seconds = now - self._began
 
 
 @click.command(
