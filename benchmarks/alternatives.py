@@ -25,14 +25,14 @@ from redis.exceptions import NoScriptError, ResponseError
 from starlette.types import ASGIApp
 
 import engine.plane.service
-import engine.receive.wait_lists
+import engine.receive.waits.wait_lists
 import engine.rules.placement
 import engine.wiring.foundation
 import engine.wiring.messages
 import schemas.wire
 import state.redis.script_caller
 from engine.receive.poll import Poll, Poller
-from engine.receive.wait_list import WaitList
+from engine.receive.waits.wait_list import WaitList
 from facade.app import create_app
 from facade.config import Settings
 from schemas.records import Message
@@ -87,7 +87,7 @@ def any_order(settings: Settings) -> ASGIApp:
         return 0
 
     names = {"oldest": due, "__slots__": ()}
-    vars(engine.receive.wait_lists)["WaitList"] = type("AnyOrder", (WaitList,), names)
+    vars(engine.receive.waits.wait_lists)["WaitList"] = type("AnyOrder", (WaitList,), names)
     vars(engine.wiring.messages)["Poller"] = type("InTurn", (Poller,), {"_exactly": none})
     vars(engine.rules.placement)["RUN"] = 1
     return create_app(settings)

@@ -39,7 +39,7 @@ NO_RULES = {
     "engine.catalog.tables": "what was found to count, by its name",
     "engine.catalog.seal": "who wrote a record: of what a verb writes that is known",
     "engine.plane.plane": "whether a thread of the library serves a request, and not what it gets",
-    "engine.receive.wait_list": "when a receive that waits looks again, and not what it gets",
+    "engine.receive.waits.wait_list": "when a receive that waits looks again, and not what it gets",
     "engine.window.window": "that a script is called again when what it lacked was rebuilt",
     "engine.loading.owner": "when something is loaded; a verb only notes that a unit is used",
     "engine.rules.contention": "how long a call waits for others to join it: the answer is the same",

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from engine.journal.outbox import DRAIN_OFFSETS
-from engine.receive.wait_list import LOOK_AGAIN_S, MAX_PER_CALL
+from engine.receive.waits.wait_list import LOOK_AGAIN_S, MAX_PER_CALL
 from engine.rules.limits import MAX_RECEIVE_BYTES
 from engine.rules.placement import RUN
 from engine.send.sender import BATCH_RECORDS, WAITING_BYTES, WAITING_SENDS

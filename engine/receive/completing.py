@@ -10,7 +10,7 @@ from engine.catalog.catalog import Catalog
 from engine.receive.deliveries import Deliveries
 from engine.receive.poll import Leases
 from engine.receive.returns import REST_MS, Returns
-from engine.receive.wait_list import WaitList
+from engine.receive.waits.wait_list import WaitList
 from engine.rules.queue import Queue
 from engine.shapes import Delivery
 from schemas.records import TagRecord

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from engine.receive.browse import Browse, page_token
 from engine.receive.completing import Completing, Refresh
 from engine.receive.poll import Leases, Poll, Poller
-from engine.receive.wait_list import WaitList
+from engine.receive.waits.wait_list import WaitList
 from engine.rules.queue import Queue
 from engine.shapes import Delivery, Peeked
 from engine.window.window import Window

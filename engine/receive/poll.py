@@ -17,7 +17,7 @@ from typing import TypeAlias
 import msgspec
 
 from engine.errors import LogUnavailable, TooManyInFlight
-from engine.receive.wait_list import FOREVER, MAX_PER_CALL, WaitList
+from engine.receive.waits.wait_list import FOREVER, MAX_PER_CALL, WaitList
 from engine.rules.queue import Queue
 from engine.rules.rights import Targets
 from engine.window.window import MOVER_LEASE_MS, Window

@@ -16,8 +16,9 @@ from engine.receive.completing import Completing, Refresh
 from engine.receive.filtered import FilteredReceives
 from engine.receive.poll import Leases, Poll, Poller, too_many
 from engine.receive.returns import Returns
-from engine.receive.wait_list import Serve, Waiter, WaitList, late_receive
-from engine.receive.wait_lists import WaitLists
+from engine.receive.waits.wait_list import Serve, WaitList
+from engine.receive.waits.wait_lists import WaitLists
+from engine.receive.waits.waiter import Waiter, late_receive
 from engine.rules.ids import Ids
 from engine.rules.limits import check_asked, check_filter
 from engine.rules.queue import Queue

@@ -10,7 +10,8 @@ from engine.catalog.catalog import Catalog
 from engine.errors import Unavailable
 from engine.receive.completing import Completing, Refresh
 from engine.receive.poll import Leases, Poll, Poller
-from engine.receive.wait_list import Waiter, WaitList
+from engine.receive.waits.wait_list import WaitList
+from engine.receive.waits.waiter import Waiter
 from engine.rules.contention import Activity
 from engine.rules.linger import batch_size_if_shared
 from engine.rules.queue import Queue

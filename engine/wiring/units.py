@@ -10,7 +10,7 @@ from engine.loading.owner import UnitOwner
 from engine.loading.wheel import Wheel
 from engine.plane.news import PlaneNews
 from engine.plane.parts import join_drains, wire_plane
-from engine.receive.wait_lists import WaitLists
+from engine.receive.waits.wait_lists import WaitLists
 from engine.rules.contention import Activity
 from engine.rules.ids import Ids
 from engine.rules.queue import Queue

@@ -196,7 +196,7 @@ async def test_each_dialect_says_in_its_own_words_when_to_try_again(
         assert (sqs.status_code, sqs.headers["retry-after"]) == (403, "1")
         assert sqs.json()["__type"] == "com.amazonaws.sqs#RequestThrottled"
         monkeypatch.setattr(sender, "WAITING_SENDS", 10)
-        monkeypatch.setattr("engine.receive.wait_lists.MAX_LONG_POLLS", 0)
+        monkeypatch.setattr("engine.receive.waits.wait_lists.MAX_LONG_POLLS", 0)
         poll = await client.post("/v1/queues/q/receive", json={"wait_seconds": 1})
         assert (poll.status_code, poll.json()["code"], poll.headers["retry-after"]) == (503, "overloaded", "1")
     monkeypatch.undo()

@@ -32,7 +32,7 @@ from engine.receive.poll import Poller
 from engine.receive.receiver import LongPolls, Receiver, ShortPolls
 from engine.receive.returns import Returns
 from engine.receive.serving import Serving
-from engine.receive.wait_lists import WaitLists
+from engine.receive.waits.wait_lists import WaitLists
 from engine.rules.contention import Activity
 from engine.rules.ids import Ids
 from engine.rules.queue import Queue

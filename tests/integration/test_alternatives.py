@@ -13,7 +13,7 @@ import pytest
 from starlette.types import ASGIApp, Message
 
 import engine.plane.service
-import engine.receive.wait_lists
+import engine.receive.waits.wait_lists
 import engine.rules.placement
 import engine.wiring.foundation
 import engine.wiring.messages
@@ -30,7 +30,7 @@ from tests.services import Services
 async def restored() -> AsyncIterator[None]:
     """The parts as they were, after an alternative has put itself in their places."""
     modules = (
-        engine.plane.service, engine.receive.wait_lists, engine.rules.placement, engine.wiring.foundation,
+        engine.plane.service, engine.receive.waits.wait_lists, engine.rules.placement, engine.wiring.foundation,
         engine.wiring.messages,
         facade.programs.stack.worker, schemas.wire, state.redis.script_caller,
     )  # fmt: skip

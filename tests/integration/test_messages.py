@@ -20,7 +20,7 @@ from engine.errors import (
 )
 from engine.receive.poll import Leases, Poll, Poller
 from engine.receive.returns import Returns
-from engine.receive.wait_list import WaitList
+from engine.receive.waits.wait_list import WaitList
 from engine.shapes import ExtendEntry, SendEntry
 from runtime.background import Background
 from schemas.records import Attribute
@@ -411,7 +411,7 @@ async def test_a_wake_up_during_a_look_is_not_forgotten(
     await engine.queues.create_queue(BY, queue, QueueSettings(partitions=2))
     assert await receive(engine, queue) == []
     # so that a long poll looks at every partition, too
-    monkeypatch.setattr("engine.receive.wait_list.LOOK_AGAIN_S", 0.0)
+    monkeypatch.setattr("engine.receive.waits.wait_list.LOOK_AGAIN_S", 0.0)
     probe, looked, was_sent = Poller._probe, asyncio.Event(), asyncio.Event()
 
     async def slow(self: Poller, *given: Any) -> Probed:

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from engine.errors import Rebuilding
-from engine.receive.wait_list import LOOK_AGAIN_S
+from engine.receive.waits.wait_list import LOOK_AGAIN_S
 from state.redis.connection import Connection
 from tests.engine.room import Hand, Room
 

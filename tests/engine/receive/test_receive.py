@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from engine.errors import NotAuthorised, QuotaExceeded
-from engine.receive.wait_list import LOOK_AGAIN_S
+from engine.receive.waits.wait_list import LOOK_AGAIN_S
 from engine.rules.rights import Asker, WaitBound
 from tests.engine.room import Room, bodies_of
 

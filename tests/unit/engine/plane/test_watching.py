@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from engine.plane import library as lib
 from engine.plane.plane import Plane
-from engine.receive.wait_lists import WaitLists
+from engine.receive.waits.wait_lists import WaitLists
 from tests.unit.engine.plane.conftest import RECORD, Known, Told, route
 
 

@@ -8,7 +8,8 @@ from collections.abc import Callable
 import pytest
 
 from engine.errors import LogUnavailable
-from engine.receive.wait_list import FOREVER, Waiter, WaitList
+from engine.receive.waits.wait_list import FOREVER, WaitList
+from engine.receive.waits.waiter import Waiter
 from runtime.background import Background
 
 

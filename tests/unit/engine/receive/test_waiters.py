@@ -8,8 +8,9 @@ import pytest
 from msgspec import structs
 
 from engine.errors import LogUnavailable, QuotaExceeded
-from engine.receive.wait_list import FOREVER, LOOK_AGAIN_S, MAX_PARALLEL, MAX_PER_CALL, Waiter, WaitList
-from engine.receive.wait_lists import WaitLists
+from engine.receive.waits.wait_list import FOREVER, LOOK_AGAIN_S, MAX_PARALLEL, MAX_PER_CALL, WaitList
+from engine.receive.waits.wait_lists import WaitLists
+from engine.receive.waits.waiter import Waiter
 from engine.rules.limits import MAX_RECEIVE_BYTES
 from engine.rules.queue import Queue
 from engine.rules.rights import NOBODY, Asker, WaitBound

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from engine.errors import Overloaded, QuotaExceeded
-from engine.receive.wait_list import Serve, WaitList
+from engine.receive.waits.wait_list import Serve, WaitList
 from engine.rules.queue import Queue
 from engine.rules.rights import NOBODY, Asker
 from runtime.background import Background

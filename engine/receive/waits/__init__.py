@@ -1,0 +1,1 @@
+"""Receives that wait: the list of each tag, and how many may wait."""
