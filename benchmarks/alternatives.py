@@ -25,10 +25,10 @@ from redis.exceptions import NoScriptError, ResponseError
 from starlette.types import ASGIApp
 
 import engine.plane.service
+import engine.receive.parts
 import engine.receive.waits.wait_lists
 import engine.rules.placement
 import engine.wiring.foundation
-import engine.wiring.messages
 import schemas.wire
 import state.redis.script_caller
 from engine.receive.poll import Poll, Poller
@@ -88,7 +88,7 @@ def any_order(settings: Settings) -> ASGIApp:
 
     names = {"oldest": due, "__slots__": ()}
     vars(engine.receive.waits.wait_lists)["WaitList"] = type("AnyOrder", (WaitList,), names)
-    vars(engine.wiring.messages)["Poller"] = type("InTurn", (Poller,), {"_exactly": none})
+    vars(engine.receive.parts)["Poller"] = type("InTurn", (Poller,), {"_exactly": none})
     vars(engine.rules.placement)["RUN"] = 1
     return create_app(settings)
 

@@ -42,7 +42,7 @@ from engine.recovery.verify import Report
 from engine.rules.queue import Queue
 from engine.settings import Settings
 from engine.shapes import Principal
-from engine.wiring.commands import wire_maintenance
+from engine.wiring.foundation import wire_maintenance
 from runtime.deadline import journal_until
 from schemas.records import Message
 from schemas.records.settings import QueueSettings

@@ -32,7 +32,7 @@ from engine.engine import Engine
 from engine.errors import EngineError, Unavailable
 from engine.settings import Settings
 from engine.shapes import Delivery, Principal, SendEntry
-from engine.wiring.commands import wire_maintenance
+from engine.wiring.foundation import wire_maintenance
 from schemas.records.settings import QueueSettings
 from tests.services import Services, running_services
 

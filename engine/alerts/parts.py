@@ -10,8 +10,7 @@ from engine.alerts.mail import Mail
 from engine.alerts.messenger import Messenger
 from engine.alerts.watches import Watches
 from engine.alerts.webhook import Webhook
-from engine.catalog.catalog import Catalog
-from engine.log import Log
+from engine.catalog.ground import Ground
 from engine.meters.day_tables import DayTables
 from engine.meters.history import History
 from engine.meters.meters import Meters
@@ -19,11 +18,8 @@ from engine.meters.reporter import Reporter
 from engine.meters.series import Metrics
 from engine.meters.statistics import Statistics
 from engine.rules.queue import Queue
-from engine.settings import EngineSettings
 from engine.shapes import TagInfo
-from runtime.counters import Counters
 from schemas.records import TagRecord
-from state.redis.connection import Connection
 from state.redis.lock import Locks
 
 
@@ -47,27 +43,20 @@ class Watching:
         await self.judge.stop()
 
 
-def wire_watching(
-    settings: EngineSettings,
-    *,
-    worker: str,
-    log: Log,
-    connection: Connection,
-    catalog: Catalog,
-    meters: Meters,
-    counters: Counters,
-    tags_of: Callable[[Queue, Sequence[TagRecord]], Awaitable[list[TagInfo]]],
-) -> Watching:
+def wire_watching(*, ground: Ground, meters: Meters, tags_of: Callable[[Queue, Sequence[TagRecord]], Awaitable[list[TagInfo]]]) -> Watching:
     """Returns the parts of a worker; nothing is started. `tags_of` counts what is in a queue."""
+    settings, log, catalog, counters = ground.settings, ground.log, ground.catalog, ground.counters
     prefix, minute_ms = settings.topic_prefix, settings.meter_minute_s * 1000
     history = History(prefix, log)
     statistics, watches = Statistics(history, DayTables(settings.statistics_folder)), Watches(catalog)
     webhook = Webhook(settings.secret, private=settings.webhook_addresses == "all")
     messenger = Messenger(catalog, watches, statistics, webhook, Mail(settings), counters)
+    reporter = Reporter(ground.worker, prefix, minute_ms, log, catalog, meters, counters)
+    ground.queue_gone.connect(reporter.forget_queue)
     return Watching(
-        reporter=Reporter(worker, prefix, minute_ms, log, catalog, meters, counters),
+        reporter=reporter,
         metrics=Metrics(history),
         statistics=statistics,
         watches=watches,
-        judge=Judge(settings, Locks(connection, prefix), log, catalog, watches, messenger, tags_of),
+        judge=Judge(settings, Locks(ground.connection, prefix), log, catalog, watches, messenger, tags_of),
     )

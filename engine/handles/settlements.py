@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from itertools import starmap
 
 from engine.handles.acks import Acks
@@ -13,6 +13,7 @@ from engine.handles.refusals import Refusals
 from engine.meters.meters import NO_TAG, Meters
 from engine.rules.queue import Queue
 from engine.shapes import EntryResult, Late
+from engine.window.window import Journaled
 from runtime.deadline import began_ns, journal_until
 from runtime.signals import Signal
 from schemas.vocabulary import EntryStatus, Operation
@@ -29,7 +30,7 @@ class Settlements:
         acks: Acks,
         handles: Handles,
         by_unit: ByUnit,
-        wait_journaled: Callable[[Queue, int, int, float], Awaitable[None]],
+        wait_journaled: Journaled,
         refusals: Refusals,
         receivable: Signal[[str, int, int]],
         meters: Meters,

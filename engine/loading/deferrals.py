@@ -14,7 +14,8 @@ import bisect
 import heapq
 import itertools
 import logging
-from collections.abc import Awaitable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
 
 from engine.catalog.catalog import Catalog
 from engine.errors import LogUnavailable
@@ -26,6 +27,7 @@ from engine.rules.queue import Queue
 from engine.window.batches.atomic_batches import CHUNK_BYTES, CHUNK_RECORDS, assemble
 from engine.window.batches.message_log import MessageLog
 from engine.window.entry import load_entry
+from runtime.background import Background
 from runtime.counters import Counters
 from runtime.failpoints import reached
 from runtime.signals import Signal
@@ -33,6 +35,7 @@ from schemas.records import Message, TagRecord
 from schemas.vocabulary import FAR_DELAY_MS, SLOT_MS
 from schemas.wire import UndecodableRecord, decode_message
 from state.deferred import Brought, Deferred, DeferredScripts, Mark, Pointed, TagDeferred
+from state.keys import Unit
 from state.packed import HEADER_BYTES, delay_of_body, pack_body
 
 logger = logging.getLogger(__name__)
@@ -251,3 +254,32 @@ def _pointed(queue: Queue, place: int, due_ms: int, record: Record) -> Pointed:
 
 def _lost(tag: TagRecord, due_ms: int, offset: int) -> Pointed:
     return Pointed(offset, due_ms, pack_body(due_ms, due_ms, None, b"") if tag.filter is None else b"")
+
+
+Guard: TypeAlias = Callable[[Loader, Callable[[], Awaitable[object]]], Coroutine[Any, Any, None]]
+
+
+class Turns:
+    """One task for a unit at a time. `guard` runs its work, and sees to what it raises."""
+
+    def __init__(self, deferrals: Deferrals, background: Background, guard: Guard) -> None:
+        self.deferrals = deferrals
+        self._background = background
+        self._guard = guard
+        self.tasks: dict[Unit, asyncio.Task[None]] = {}
+
+    async def start_due(self, loaders: Iterable[Loader]) -> None:
+        """Begins the turns that are due; waits for none."""
+        self.begin_due(loaders)
+
+    def begin_due(self, loaders: Iterable[Loader]) -> list[asyncio.Task[None]]:
+        """The turns of these units that are due, begun or under way."""
+        now = asyncio.get_running_loop().time()
+        return [self._begin(loader) for loader in loaders if loader.turn_at <= now]
+
+    def _begin(self, loader: Loader) -> asyncio.Task[None]:
+        unit = loader.unit
+        if unit not in self.tasks:
+            task = self.tasks[unit] = self._background.start(self._guard(loader, lambda: self.deferrals.turn(loader)), "turn")
+            task.add_done_callback(lambda _: self.tasks.pop(unit, None))
+        return self.tasks[unit]

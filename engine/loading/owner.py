@@ -15,13 +15,11 @@ from functools import partial
 
 from engine.errors import Unavailable
 from engine.journal.outbox import Journal, Outbox
-from engine.loading.deferrals import Deferrals
+from engine.loading.deferrals import Deferrals, Turns
 from engine.loading.journaled import Journaled
-from engine.loading.lag import LagReporter
+from engine.loading.lag import LagReporter, Troubles
 from engine.loading.loader import Loader, Loading, Rebuilding, Waiting
 from engine.loading.renewals import Renewals
-from engine.loading.troubles import Troubles
-from engine.loading.turns import Turns
 from engine.rules.queue import Queue
 from engine.window.body_cache import BodyCache
 from runtime.background import Background

@@ -12,7 +12,8 @@ import asyncio
 import base64
 import binascii
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 import msgspec
 
@@ -24,7 +25,7 @@ from engine.rules.ids import Ids
 from engine.rules.limits import check_asked
 from engine.rules.queue import Queue
 from engine.shapes import ParkedGroup, ParkedPage
-from engine.window.window import MOVER_LEASE_MS, Window
+from engine.window.window import MOVER_LEASE_MS, Journaled, Window
 from runtime.counters import Counters
 from runtime.deadline import journal_until
 from schemas.records import TagRecord
@@ -34,6 +35,9 @@ from state.deferred import DeferredScripts
 from state.replies import Dying, Parked
 
 logger = logging.getLogger(__name__)
+
+
+CheckPolicy: TypeAlias = Callable[[Queue, TagRecord], None]
 
 
 class ParkedGroups:
@@ -107,8 +111,8 @@ class Parking:
         window: Window,
         dead_letters: DeadLetters,
         counters: Counters,
-        check_policy: Callable[[Queue, TagRecord], None],
-        wait_journaled: Callable[[Queue, int, int, float], Awaitable[None]],
+        check_policy: CheckPolicy,
+        wait_journaled: Journaled,
     ) -> None:
         self._deferred = deferred
         self._window = window

@@ -3,49 +3,78 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from functools import partial
 
 from engine.catalog.catalog import Catalog
+from engine.catalog.ground import Ground
+from engine.errors import EngineError, LogUnavailable
 from engine.loading.owner import UnitOwner
 from engine.log.client.plane_options import plane_options
 from engine.meters.meters import Meters
 from engine.plane import library as lib
+from engine.plane.allowances import Allowances
 from engine.plane.drains import Drains
-from engine.plane.durable import DurableAcks
 from engine.plane.news import PlaneNews
-from engine.plane.plane import Plane
-from engine.receive.returns import Returns
+from engine.plane.plane import Opened, Plane
+from engine.receive.parts import ReceiveParts
+from engine.receive.waits.wait_lists import WaitLists
 from engine.rules.contention import Activity
 from engine.rules.queue import Queue
-from engine.rules.rights import Targets
-from engine.settings import EngineSettings
 from engine.window.delays import Delays
-from engine.window.write_through import WriteThrough
+from engine.window.parts import WindowParts
+from engine.window.window import Journaled
 from runtime.background import Background
-from runtime.signals import Signal
-from schemas.records import TagRecord
+from runtime.deadline import journal_until
 from state.redis.calls import Templates
-from state.redis.connection import Connection
-from state.replies import Dying, Window
+from state.replies import Window
 
 # For so long messages with delays may be sent that were allowed.
 DELAYS_S = 3600.0
 
 
-def wire_plane(
-    settings: EngineSettings,
-    worker: str,
-    connection: Connection,
-    catalog: Catalog,
-    targets: Targets,
-    wakes_as: Callable[[], str | None],
-    meters: Meters,
-) -> PlaneNews:
-    """The plane of a worker, which is off until a library starts it, and what it tells."""
+class DurableAcks:
+    """Acks that the plane has made in queues with `durable_acks`: it answers them when the journal
+    has their entries. `wait_journaled` as of Journaled.
+    """
+
+    def __init__(self, plane: Plane, catalog: Catalog, wait_journaled: Journaled) -> None:
+        self._plane = plane
+        self._catalog = catalog
+        self._wait_journaled = wait_journaled
+
+    async def wait(self, opened: Opened, partition: int, seq: int, number: int) -> None:
+        """Tells the plane when the journal has entry `seq`, which a call of acks has written that
+        the plane knows by `number`, or why nobody knows whether it will.
+        """
+        why = "the worker stops"
+        try:
+            if opened.generation != self._catalog.generation:
+                # Then the entry may be of another life of the state than what is asked now.
+                raise LogUnavailable(f"another Redis came into use for queue {opened.queue.name!r} meanwhile: this may be forgotten")
+            await self._wait_journaled(opened.queue, partition, seq, journal_until())
+            why = ""
+        except EngineError as error:
+            why = str(error)
+        finally:
+            self._plane.tell(lib.JOURNALED, [number, why.encode()])
+
+
+def wire_plane(*, ground: Ground, wakes_as: Callable[[], str | None], meters: Meters) -> PlaneNews:
+    """The plane of a worker, which is off until a library starts it, and what it tells. `wakes_as`:
+    as of Plane.
+    """
+    settings = ground.settings
     templates = Templates(settings.topic_prefix, Window(settings.window_messages, settings.window_bytes))
-    kafka = partial(plane_options, settings.kafka_bootstrap, f"{worker}-plane", settings.send_timeout_ms, settings.kafka_client())
-    return PlaneNews(Plane(settings, connection, catalog, targets, templates, wakes_as, kafka), meters)
+    kafka = partial(plane_options, settings.kafka_bootstrap, f"{ground.worker}-plane", settings.send_timeout_ms, settings.kafka_client())
+    return PlaneNews(Plane(settings, ground.connection, ground.catalog, ground.targets, templates, wakes_as, kafka), meters)
+
+
+def wire_allowances(news: PlaneNews, catalog: Catalog) -> Allowances:
+    """What the plane may send of a day's bytes."""
+    allowances = Allowances(catalog.by_incarnation.get)
+    news.plane.started.connect(allowances.start)
+    return allowances
 
 
 def join_drains(news: PlaneNews, drains: Drains) -> None:
@@ -66,21 +95,18 @@ def join_delays(news: PlaneNews, delays: Delays, receiving: Background) -> None:
 
 
 def join_plane(
+    *,
     news: PlaneNews,
-    catalog: Catalog,
+    ground: Ground,
+    window: WindowParts,
     owner: UnitOwner,
     activity: Activity,
-    returns: Returns,
-    receiving: Background,
-    move: Callable[[Queue, TagRecord, int, Sequence[Dying]], None],
-    woken: Callable[[str, int, int], object],
-    wakes: Iterable[Signal[[str, int, int]]],
-    write_through: WriteThrough,
+    wait_lists: WaitLists,
+    receives: ReceiveParts,
 ) -> None:
-    """Joins the plane to the parts that serve requests which it does not. `wakes` tell what may be
-    receivable, to `woken` too.
-    """
-    for wake in wakes:
+    """Joins the plane to the parts that serve requests which it does not."""
+    receiving, write_through, returns, woken = wait_lists.background, window.write_through, receives.returns, wait_lists.woken
+    for wake in (receives.heard, window.receivable):
         wake.connect(woken)
         wake.connect(news.plane.woken)
     owner.workers_changed.connect(news.plane.close_all)
@@ -92,8 +118,8 @@ def join_plane(
     news.seen.connect(owner.note_receive)
     news.seen.connect(lambda queue, partition, seen: activity.note_receive(queue.incarnation, asyncio.get_running_loop().time()))
     news.wanting.connect(lambda queue: receiving.start(owner.refresh(queue), "refresh"))
-    news.dying.connect(move)
-    durable = DurableAcks(news.plane, catalog, owner.journaled.wait)
+    news.dying.connect(receives.move)
+    durable = DurableAcks(news.plane, ground.catalog, owner.journaled.wait)
     news.written.connect(lambda *written: receiving.start(durable.wait(*written), "durable acks"))
     news.returned.connect(returns.returned)
     news.unreturned.connect(lambda queue, tag, partition, rows: receiving.start(returns.rows(queue, tag, partition, rows), "give back"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeAlias
 
 from engine.errors import LogUnavailable
 from engine.log import Log
@@ -15,6 +16,8 @@ from engine.window.window import Window
 from schemas.records import TagRecord
 from schemas.records.settings import RedrivePolicy, effective
 from state.upkeep import UpkeepScripts
+
+ShowPlane: TypeAlias = Callable[[str, int], Awaitable[None]]
 
 
 class Info:
@@ -28,7 +31,7 @@ class Info:
         upkeep: UpkeepScripts,
         targets: Targets,
         window: Window,
-        show: Callable[[str, int], Awaitable[None]],
+        show: ShowPlane,
     ) -> None:
         self._log = log
         self._upkeep = upkeep

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from engine.catalog.catalog import Catalog
 from engine.receive.deliveries import Deliveries
@@ -15,7 +15,9 @@ from engine.rules.queue import Queue
 from engine.shapes import Delivery
 from schemas.records import TagRecord
 
-Refresh = Callable[[Queue], Coroutine[Any, Any, bool]]
+Refresh: TypeAlias = Callable[[Queue], Coroutine[Any, Any, bool]]
+# Gives back what the plane has leased ahead: incarnation, tag. Returns when it is back.
+EmptyPlane: TypeAlias = Callable[[str, int], Awaitable[None]]
 
 # How often a receive that does not wait leases anew where all was expired; the scripts that lease
 # look as often.
@@ -25,12 +27,7 @@ ROUNDS = 10
 class Completing:
     """Any number of tasks may ask."""
 
-    def __init__(
-        self, catalog: Catalog, deliveries: Deliveries, returns: Returns, empty_plane: Callable[[str, int], Awaitable[None]]
-    ) -> None:
-        """`empty_plane(incarnation, tag)` gives back what the plane has leased ahead, and returns
-        when it is back.
-        """
+    def __init__(self, catalog: Catalog, deliveries: Deliveries, returns: Returns, empty_plane: EmptyPlane) -> None:
         self.deliveries: Final = deliveries
         self.returns: Final = returns
         self.empty_plane: Final = empty_plane

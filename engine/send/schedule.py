@@ -6,7 +6,8 @@ both. The answer comes when the journal has it: a loss of Redis takes nothing ba
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
+from typing import TypeAlias
 
 from engine.errors import LogUnavailable, MessageDue, MessageNotFound, NotAllowedOnQueue, Rebuilding
 from engine.log import Log
@@ -15,12 +16,14 @@ from engine.rules.limits import check_deliver_at
 from engine.rules.queue import Queue
 from engine.window.delays import Delays
 from engine.window.entry import delay_of, far_dues
-from engine.window.window import Window
+from engine.window.window import Journaled, Window
 from runtime.cancel import before
 from runtime.deadline import journal_until
 from schemas.records import Message
 from schemas.wire import UndecodableRecord, decode_message
 from state.deferred import DeferredScripts
+
+Address: TypeAlias = Callable[[Queue, str], tuple[int, int]]
 
 
 class Schedule:
@@ -34,8 +37,8 @@ class Schedule:
         deferred: DeferredScripts,
         window: Window,
         delays: Delays,
-        address: Callable[[Queue, str], tuple[int, int]],
-        wait_journaled: Callable[[Queue, int, int, float], Awaitable[None]],
+        address: Address,
+        wait_journaled: Journaled,
     ) -> None:
         self._log = log
         self._deferred = deferred

@@ -5,12 +5,10 @@ Each method passes the authoriser before anything else.
 
 from __future__ import annotations
 
-from engine.alerts.watches import Watches
+from engine.alerts.parts import Watching
 from engine.catalog.catalog import Catalog
 from engine.gate import Gate
-from engine.meters.series import Metrics
 from engine.meters.shapes import DayStatistics, MetricQuery, Series
-from engine.meters.statistics import Statistics
 from engine.rules.queue import Queue
 from engine.services.bounded import bounded
 from engine.shapes import Alarm, Principal
@@ -23,12 +21,12 @@ from schemas.vocabulary import Verb
 class AlertService:
     """Watches queues for their owners, and shows what was counted."""
 
-    def __init__(self, gate: Gate, catalog: Catalog, watches: Watches, statistics: Statistics, metrics: Metrics, alarms: Alarms) -> None:
+    def __init__(self, gate: Gate, catalog: Catalog, watching: Watching, alarms: Alarms) -> None:
         self._gate = gate
         self._catalog = catalog
-        self._watches = watches
-        self._statistics = statistics
-        self._metrics = metrics
+        self._watches = watching.watches
+        self._statistics = watching.statistics
+        self._metrics = watching.metrics
         self._alarms = alarms
 
     @bounded(CHANGE_S)

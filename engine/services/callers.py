@@ -11,10 +11,7 @@ from engine.catalog.catalog import Catalog
 from engine.errors import NotAuthenticated
 from engine.gate import Gate
 from engine.queues.callers.access import Access
-from engine.queues.callers.grants import Grants
-from engine.queues.callers.keys import Keys
-from engine.queues.callers.quotas import Quotas
-from engine.queues.callers.users import Users
+from engine.queues.callers.parts import CallerParts
 from engine.rules.rights import level_of, levels_of, no_queue
 from engine.services.accounts import key_for, user_for
 from engine.services.bounded import bounded
@@ -28,14 +25,14 @@ from schemas.vocabulary import Level, Role, Verb
 class CallerService:
     """Callers: authenticates them, manages their keys, rights and bounds."""
 
-    def __init__(self, gate: Gate, catalog: Catalog, access: Access, keys: Keys, grants: Grants, quotas: Quotas, users: Users) -> None:
+    def __init__(self, gate: Gate, catalog: Catalog, access: Access, callers: CallerParts) -> None:
         self._gate = gate
         self._catalog = catalog
         self._access = access
-        self._keys = keys
-        self._grants = grants
-        self._quotas = quotas
-        self._users = users
+        self._keys = callers.keys
+        self._grants = callers.grants
+        self._quotas = callers.quotas
+        self._users = callers.users
         # The accounts that there are beside the default one, of now. Each request looks.
         self.accounts = access.accounts
 

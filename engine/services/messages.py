@@ -14,11 +14,9 @@ from engine.gate import Gate
 from engine.handles.parts import HandleParts
 from engine.meters.meters import NO_TAG
 from engine.queues.callers.quotas import FREE
-from engine.receive.browse import Browse
-from engine.receive.receiver import Receiver
+from engine.receive.parts import ReceiveParts
 from engine.rules.rights import NOBODY
-from engine.send.schedule import Schedule
-from engine.send.sender import Sender
+from engine.send.parts import SendParts
 from engine.services.bounded import bounded
 from engine.shapes import Delivery, EntryResult, ExtendEntry, Late, Page, Peeked, Principal, SendEntry, Sent
 from runtime.cancel import before
@@ -30,17 +28,17 @@ from schemas.vocabulary import Operation, Verb
 class MessageService:
     """Sends messages, leases them, and settles them."""
 
-    def __init__(self, gate: Gate, sender: Sender, receiver: Receiver, handles: HandleParts, browse: Browse, schedule: Schedule) -> None:
+    def __init__(self, gate: Gate, sends: SendParts, receives: ReceiveParts, handles: HandleParts) -> None:
         self._gate = gate
-        self._sender = sender
-        self._receiver = receiver
+        self._sender = sends.sender
+        self._receiver = receives.receiver
         self._handles = handles.handles
         self._settlements = handles.settlements
         self._leases = handles.leases
         self._kills = handles.kills
         self._attempts = handles.attempts
-        self._browse = browse
-        self._schedule = schedule
+        self._browse = receives.browse
+        self._schedule = sends.schedule
 
     async def send(self, by: Principal, queue: str, entries: list[SendEntry]) -> list[Sent]:
         """Sends 1-100 messages, all or none; Kafka has them when this returns. Raises

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 from engine.catalog.catalog import Catalog
 from engine.gate import Gate
-from engine.move.destinations import no_task
-from engine.move.parking import ParkedGroups, Parking
-from engine.move.redrive import Tasks
+from engine.move.parts import ParkingParts
+from engine.move.tasks.destinations import no_task
+from engine.move.tasks.redrive import Tasks
 from engine.queues.callers.access import Access
 from engine.rules.limits import check_name
 from engine.services.accounts import task_for
@@ -29,13 +29,13 @@ from schemas.vocabulary import Verb
 class TaskService:
     """Redrive tasks and parked groups."""
 
-    def __init__(self, gate: Gate, catalog: Catalog, access: Access, tasks: Tasks, parked: ParkedGroups, parking: Parking) -> None:
+    def __init__(self, gate: Gate, catalog: Catalog, access: Access, tasks: Tasks, parking: ParkingParts) -> None:
         self._gate = gate
         self._catalog = catalog
         self._access = access
         self._tasks = tasks
-        self._parked = parked
-        self._parking = parking
+        self._parked = parking.parked
+        self._parking = parking.parking
 
     @bounded(CHANGE_S)
     async def redrive(

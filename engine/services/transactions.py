@@ -23,9 +23,8 @@ from engine.services.accounts import transaction_for, webhook_for
 from engine.services.bounded import bounded
 from engine.shapes import Check, Principal, SendEntry, TransactionInfo, Webhook
 from engine.transactions.book import Transaction
-from engine.transactions.checks import Checks
-from engine.transactions.transactions import Transactions, no_transaction
-from engine.transactions.webhooks import Webhooks
+from engine.transactions.parts import Transacted
+from engine.transactions.transactions import no_transaction
 from runtime.asked import note
 from runtime.background import Background
 from runtime.cancel import before
@@ -37,15 +36,13 @@ from schemas.vocabulary import Role, TransactionStatus, Verb
 class TransactionService:
     """Transactions, and what asks their producers for an outcome."""
 
-    def __init__(
-        self, gate: Gate, catalog: Catalog, access: Access, transactions: Transactions, checks: Checks, webhooks: Webhooks
-    ) -> None:
+    def __init__(self, gate: Gate, catalog: Catalog, access: Access, transacted: Transacted) -> None:
         self._gate = gate
         self._catalog = catalog
         self._access = access
-        self._transactions = transactions
-        self._checks = checks
-        self._webhooks = webhooks
+        self._transactions = transacted.transactions
+        self._checks = transacted.checks
+        self._webhooks = transacted.webhooks
         self._returning = Background()
 
     @bounded(MESSAGES_S)

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from engine.catalog.catalog import Catalog
-from engine.log import Log
-from engine.rules.rights import Rights
-from engine.settings import EngineSettings
+from engine.catalog.ground import Ground
 from engine.transactions.book import HALF_BYTES, Book, Transaction
 from engine.transactions.checks import Checks
 from engine.transactions.finisher import Finisher
@@ -16,10 +13,8 @@ from engine.transactions.keeper import Keeper
 from engine.transactions.rounds import DueChecks, Endings, Leftovers
 from engine.transactions.transactions import Transactions
 from engine.transactions.webhooks import Webhooks
-from engine.window.write_through import WriteThrough
-from runtime.counters import Counters
+from engine.window.parts import WindowParts
 from schemas.vocabulary import Verb
-from state.redis.connection import Connection
 from state.redis.lock import Locks
 
 
@@ -36,17 +31,10 @@ class Transacted:
     keeper: Keeper
 
 
-def wire_transactions(
-    settings: EngineSettings,
-    secret: bytes,
-    log: Log,
-    connection: Connection,
-    catalog: Catalog,
-    rights: Rights,
-    write_through: WriteThrough,
-    counters: Counters,
-) -> Transacted:
-    """Builds them; nothing is started. `secret` signs what webhooks are sent."""
+def wire_transactions(*, ground: Ground, window: WindowParts) -> Transacted:
+    """Builds them; nothing is started."""
+    settings, log, connection, catalog, counters = ground.settings, ground.log, ground.connection, ground.catalog, ground.counters
+    write_through, rights, secret = window.write_through, ground.access, window.ids.secret
     checks = Checks(settings, connection)
     book = Book(HALF_BYTES, checks.offer)
     half_log = HalfLog(settings, log, book)

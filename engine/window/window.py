@@ -5,7 +5,7 @@ is made again.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Final, Protocol, TypeVar
+from typing import Final, Protocol, TypeAlias, TypeVar
 
 from engine.catalog.catalog import Catalog
 from engine.errors import Overloaded, QueueRenewed, Rebuilding, StoreUnavailable
@@ -16,6 +16,9 @@ from runtime.signals import Signal
 from state.errors import OutboxFull, StateError, StateLost, StateUnavailable
 
 T = TypeVar("T")
+# Returns when the journal has entry `seq` of a partition: queue, partition, seq, until (loop time).
+# Raises LogUnavailable.
+Journaled: TypeAlias = Callable[[Queue, int, int, float], Awaitable[None]]
 
 # A dying or claimed message waits so long for its mover; then another takes over.
 MOVER_LEASE_MS = 30_000

@@ -1,4 +1,6 @@
-"""Clients of Kafka and Redis, the catalog, and the way back from Kafka."""
+"""Clients of Kafka and Redis, the catalog, and the way back from Kafka: what workers stand on, and
+all that commands need beside them.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +10,7 @@ from dataclasses import dataclass
 
 from engine.catalog.candidates import Candidates
 from engine.catalog.catalog import Catalog
+from engine.catalog.ground import Ground
 from engine.journal.outbox import Journal
 from engine.journal.reader import JournalReader
 from engine.journal.snapshots import Snapshots
@@ -17,9 +20,12 @@ from engine.plane.drains import Drains
 from engine.queues.callers.access import Access
 from engine.queues.callers.guesses import Guesses
 from engine.queues.callers.keys import KeyUses
+from engine.recovery.maintenance import Attached, Maintenance
 from engine.recovery.rebuild import Rebuilder
 from engine.recovery.redis_lives import RedisLives
+from engine.recovery.sealing import Sealing
 from engine.recovery.unit_writer import UnitWriter
+from engine.recovery.verify import Verifier
 from engine.rules.queue import Queue
 from engine.rules.rights import Targets
 from engine.settings import EngineSettings
@@ -34,21 +40,13 @@ from state.shared.allotments import LastUses
 from state.store import Store
 
 
-@dataclass(frozen=True)
-class Base:
+@dataclass(frozen=True, kw_only=True)
+class Base(Ground):
     """What workers and maintenance share: the clients, the catalog, and the way back from Kafka."""
 
-    worker: str
-    log: Log
-    connection: Connection
-    clock: ClockKeeper
-    store: Store
-    catalog: Catalog
     access: Access
+    clock: ClockKeeper
     key_uses: KeyUses
-    targets: Targets
-    counters: Counters
-    alarms: Alarms
     meters: Meters
     drains: Drains
     journal: Journal
@@ -56,7 +54,6 @@ class Base:
     snapshots: Snapshots
     lives: RedisLives
     rebuilder: Rebuilder
-    queue_gone: Signal[[Queue]]
     rebuilt: Signal[[Unit]]
 
 
@@ -79,6 +76,7 @@ def wire_base(settings: EngineSettings, candidates: Candidates | None = None) ->
     writer = UnitWriter(log, store, catalog, counters)
     rebuilder = Rebuilder(worker, lives, store.upkeep, catalog, journal, reader, writer)
     return Base(
+        settings=settings,
         worker=worker,
         log=log,
         connection=connection,
@@ -100,3 +98,21 @@ def wire_base(settings: EngineSettings, candidates: Candidates | None = None) ->
         queue_gone=queue_gone,
         rebuilt=rebuilder.rebuilt,
     )
+
+
+def wire_maintenance(settings: EngineSettings) -> Maintenance:
+    """What `leaseway verify` and `rebuild` need, beside running workers."""
+    base = wire_base(settings)
+    upkeep = base.store.upkeep
+    verifier = Verifier(base.worker, base.log, upkeep, base.catalog, base.journal, base.reader)
+    return Maintenance(_attached(settings, base), base.worker, upkeep, base.counters, base.lives, base.rebuilder, verifier)
+
+
+def wire_sealing(settings: EngineSettings, *, copied: bool = False) -> Sealing:
+    """What `leaseway seal` needs, beside running workers."""
+    base = wire_base(settings, candidates := Candidates())
+    return Sealing(_attached(settings, base), base.catalog, candidates, copied=copied)
+
+
+def _attached(settings: EngineSettings, base: Base) -> Attached:
+    return Attached(settings.kafka_bootstrap, base.log, base.connection, base.clock, base.catalog)

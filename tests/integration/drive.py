@@ -78,6 +78,6 @@ async def knows(engine: Engine, *, alone: bool) -> None:
     """Returns when the worker has seen that it is, or is not, the only one."""
 
     async def seen() -> bool:
-        return engine.parts.units.bodies.is_only_worker is alone
+        return engine.parts.units.window.bodies.is_only_worker is alone
 
     await eventually(seen, within_s=5)

@@ -13,10 +13,10 @@ import pytest
 from starlette.types import ASGIApp, Message
 
 import engine.plane.service
+import engine.receive.parts
 import engine.receive.waits.wait_lists
 import engine.rules.placement
 import engine.wiring.foundation
-import engine.wiring.messages
 import facade.programs.stack.worker
 import schemas.wire
 import state.redis.script_caller
@@ -31,7 +31,7 @@ async def restored() -> AsyncIterator[None]:
     """The parts as they were, after an alternative has put itself in their places."""
     modules = (
         engine.plane.service, engine.receive.waits.wait_lists, engine.rules.placement, engine.wiring.foundation,
-        engine.wiring.messages,
+        engine.receive.parts,
         facade.programs.stack.worker, schemas.wire, state.redis.script_caller,
     )  # fmt: skip
     before = [dict(vars(module)) for module in modules]

@@ -67,7 +67,7 @@ async def filled(engine: Engine, queue: str, *, known: bool, in_memory: bool, fi
         await ack(engine, queue, await receive(engine, queue, wait_ms=5_000))
     for n in range(NUMBER):
         await engine.messages.send(BY, queue, [large(n, f"g{n % 2}" if fifo else None)])
-    bodies, found = engine.parts.units.bodies, engine.catalog.queues[queue]
+    bodies, found = engine.parts.units.window.bodies, engine.catalog.queues[queue]
     assert sum(len(bodies.of.get(unit, ())) for unit in found.units) == NUMBER
     if not in_memory:
         bodies.forget_queue(found)

@@ -8,8 +8,8 @@ import asyncio
 
 import pytest
 
+import engine.loading.lag
 import engine.loading.loader
-import engine.loading.troubles
 import engine.window.batches.atomic_batches
 import engine.window.batches.unfinished
 from engine.engine import Engine
@@ -89,7 +89,7 @@ async def test_a_torn_batch_holds_up_no_log_that_is_longer_than_what_is_looked_a
     status = (await small.queues.get_queue(BY, "q")).tags[0]
     assert (status.stored, status.ready) == (0, 0), "the cursor has passed the torn batch"
     assert small.counts()["torn_batch_records_total"] == 5
-    await small.parts.administration.alarm_monitor.run_once()
+    await small.parts.administration.watch.alarm_monitor.run_once()
     assert [(alarm.kind, alarm.queue, alarm.number) for alarm in small.alerts.alarms()] == [("records_skipped", "q", 5)]
 
 
@@ -157,12 +157,12 @@ async def test_a_partition_that_does_not_get_on_is_looked_at_less_often_and_told
         return Assembled([], [], chunk.records[0].offset, [], chunk.records[0].offset)
 
     monkeypatch.setattr(engine.loading.loader, "assemble", stuck)
-    monkeypatch.setattr(engine.loading.troubles, "STOPPED_S", 0.5)
+    monkeypatch.setattr(engine.loading.lag, "STOPPED_S", 0.5)
     await append(small, [single(b"held")])
     assert await drain(small, "q") == [] and looks[0] <= 5
-    await small.parts.administration.alarm_monitor.run_once()
+    await small.parts.administration.watch.alarm_monitor.run_once()
     assert [(alarm.kind, alarm.queue, alarm.number) for alarm in small.alerts.alarms()] == [("load_stopped", "q", 1)]
     monkeypatch.setattr(engine.loading.loader, "assemble", real)
     assert await drain(small, "q", expect=1) == ["held"]
-    await small.parts.administration.alarm_monitor.run_once()
+    await small.parts.administration.watch.alarm_monitor.run_once()
     assert small.alerts.alarms() == []

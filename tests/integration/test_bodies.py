@@ -43,7 +43,7 @@ async def test_what_is_purged_while_its_body_is_read_is_not_delivered(
     await own_engine.queues.create_queue(BY, "q", QueueSettings(partitions=1))
     await knows(own_engine, alone=True)
     await own_engine.messages.send(BY, "q", [SendEntry(b"before")])
-    own_engine.parts.units.bodies.of.clear()
+    own_engine.parts.units.window.bodies.of.clear()
     read, reading, purged = Log.read_at, asyncio.Event(), asyncio.Event()
 
     async def slowly(self: Log, topic: Any, partition: int, offsets: Any, **options: Any) -> Any:
@@ -68,7 +68,7 @@ async def in_window(engine: Engine, queue: str) -> int:
 
 def kept(engine: Engine, queue: str) -> int:
     """How many bodies of a queue the worker has kept."""
-    return sum(len(engine.parts.units.bodies.of.get(unit, ())) for unit in engine.catalog.queues[queue].units)
+    return sum(len(engine.parts.units.window.bodies.of.get(unit, ())) for unit in engine.catalog.queues[queue].units)
 
 
 async def test_what_a_worker_alone_sends_does_not_go_to_redis_and_back(
@@ -198,7 +198,7 @@ async def test_bodies_that_do_not_fit_go_into_the_window(make_engine: MakeEngine
     await knows(engine, alone=True)
     for n in range(10):
         await engine.messages.send(BY, "q", [SendEntry(b"%d" % n + b"." * 5000)])
-    assert engine.parts.units.bodies.bytes <= 20_000 and await in_window(engine, "q") == 7
+    assert engine.parts.units.window.bodies.bytes <= 20_000 and await in_window(engine, "q") == 7
     assert (
         sorted(text[0] for text in await drain(engine, "q", expect=10)) == [str(n) for n in range(10)] and reads == []
     )
@@ -224,9 +224,9 @@ async def test_what_is_over_comes_no_second_time(engine: Engine, queue: str) -> 
         retention_ms=60_000,
         move_ms=1,
     )
-    engine.parts.units.bodies.of[unit][young.offset].sent_at_ms += 1_000
+    engine.parts.units.window.bodies.of[unit][young.offset].sent_at_ms += 1_000
     then = replace(received, now_ms=old.sent_at_ms + store.units.keep_ms(60_000))
-    made, faults = await engine.parts.messages.deliveries.complete(found, tag, [(0, then)], None)
+    made, faults = await engine.parts.messages.receives.deliveries.complete(found, tag, [(0, then)], None)
     assert [d.message.body for d in made] == [b"young"] and not faults
     states = await store.leases.states(unit, generation, tag.id, [old.offset, young.offset])
     assert [state.state for state in states] == ["settled", "leased"]

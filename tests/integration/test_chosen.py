@@ -8,7 +8,7 @@ import pytest
 
 from engine.engine import Engine
 from engine.errors import InvalidValue
-from engine.move.selection import chosen_offsets, left_of, next_chosen
+from engine.move.tasks.selection import chosen_offsets, left_of, next_chosen
 from engine.rules.ids import Ids
 from engine.shapes import Delivery, TaskInfo
 from schemas.identity import MessageId
@@ -46,7 +46,7 @@ async def letters_of(engine: Engine, queue: str, count: int) -> dict[str, str]:
 
 
 def address(engine: Engine, id: str) -> str:
-    found = MessageId.parse(id, engine.parts.units.ids.secret)
+    found = MessageId.parse(id, engine.parts.units.window.ids.secret)
     return f"{found.incarnation}/{found.partition}/{found.offset}"
 
 

@@ -68,7 +68,7 @@ async def test_more_delayed_messages_than_may_be_are_refused_and_the_others_go_o
         assert (refused.value.field, refused.value.limit, refused.value.given) == ("delay_ms", BOUND, BOUND + 2)
     await send(engine, "q", "behind")
     assert await drain(engine, "q", expect=2) == ["now", "behind"]
-    await engine.parts.administration.alarm_monitor.run_once()
+    await engine.parts.administration.watch.alarm_monitor.run_once()
     assert [(a.kind, a.queue, a.number) for a in engine.alerts.alarms()] == [("delayed_near", "q", BOUND)]
     # Without Redis nobody knows how many there are, and sends are answered.
     with monkeypatch.context() as away:
@@ -89,7 +89,7 @@ async def test_more_delayed_messages_than_may_be_are_refused_and_the_others_go_o
         return True
 
     await eventually(accepted, within_s=3)
-    await engine.parts.administration.alarm_monitor.run_once()
+    await engine.parts.administration.watch.alarm_monitor.run_once()
     assert engine.alerts.alarms() == []
 
 
@@ -146,9 +146,9 @@ async def test_what_stands_behind_a_window_full_of_delays_is_told(
     await eventually(full)
     await send(engine, queue, "behind")
     assert await drain(engine, queue, patience_ms=1000) == []
-    await engine.parts.administration.alarm_monitor.run_once()
+    await engine.parts.administration.watch.alarm_monitor.run_once()
     assert alarms_of(engine, queue) == {("delayed_near", OPEN), ("delayed_full", 11)}
     assert any(f"action=alarm kind=delayed_full queue={queue} " in r.getMessage() for r in caplog.records)
     await engine.queues.purge(BY, queue)
-    await engine.parts.administration.alarm_monitor.run_once()
+    await engine.parts.administration.watch.alarm_monitor.run_once()
     assert alarms_of(engine, queue) == set()

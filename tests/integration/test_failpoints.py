@@ -194,7 +194,7 @@ async def a_purge(engine: Engine, stack: Services, point: str) -> None:
 async def a_trim(engine: Engine, stack: Services, point: str) -> None:
     await engine.queues.create_queue(BY, "q", QueueSettings(partitions=1))
     await send(engine, "q", *"abc")
-    queue, kept = engine.catalog.queues["q"], engine.parts.units.topic_retention
+    queue, kept = engine.catalog.queues["q"], engine.parts.units.window.topic_retention
     arm(f"{point}=raise*1")
     with pytest.raises(FailpointReached):
         await kept._delete_below(queue, 0, 1)

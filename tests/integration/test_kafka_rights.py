@@ -118,7 +118,7 @@ async def test_the_rights_of_the_page_are_enough_for_all_that_the_service_does(
     await ack(engine, "q", await receive(engine, "q", wait_ms=5_000))
     await send(engine, "q", "far", delay_ms=3_600_000)
     await engine.parts.base.snapshots.run_once()
-    await engine.parts.administration.alarm_monitor.run_once()
+    await engine.parts.administration.watch.alarm_monitor.run_once()
     await engine.queues.purge(BY, "q")
     await engine.queues.delete_queue(BY, "q")
 

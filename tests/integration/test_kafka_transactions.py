@@ -181,7 +181,7 @@ async def test_a_transaction_that_hangs_alarms_and_names_what_it_holds_up(
     await asyncio.to_thread(producer.begin, b"hangs")
     await asyncio.to_thread(native, stack, worker, b"one", b"two")
     assert await drain(worker, "q", patience_ms=1_500) == []
-    await worker.parts.administration.alarm_monitor.run_once()
+    await worker.parts.administration.watch.alarm_monitor.run_once()
     assert [(alarm.kind, alarm.queue, alarm.number) for alarm in worker.alerts.alarms()] == [
         ("transaction_open", "q", 3)
     ]
@@ -189,5 +189,5 @@ async def test_a_transaction_that_hangs_alarms_and_names_what_it_holds_up(
     assert line.startswith("action=wait queue=q partition=0 offset=0 records=3 reason=")
     await asyncio.to_thread(producer.abort)
     assert await drain(worker, "q", expect=2) == ["one", "two"]
-    await worker.parts.administration.alarm_monitor.run_once()
+    await worker.parts.administration.watch.alarm_monitor.run_once()
     assert worker.alerts.alarms() == []

@@ -167,7 +167,7 @@ async def test_a_message_delayed_beyond_the_retention_survives_what_kafka_delete
             async def nothing(*_: Any) -> None:
                 return None
 
-            monkeypatch.setattr(engine.parts.units.topic_retention, "keep", nothing)
+            monkeypatch.setattr(engine.parts.units.window.topic_retention, "keep", nothing)
         await engine.queues.create_queue(BY, "q", QueueSettings(partitions=1, retention_ms=3000))
         assert await kept_ms(engine, "q") == 5000
         await send(engine, "q", "never received in time")
@@ -222,7 +222,7 @@ async def test_what_some_tag_has_not_acked_outlives_retention_if_the_queue_says_
         wipe(quick_broker, engine)  # what Kafka alone knows is as long-lived
         assert await drain(engine, "q", expect=1) == ["b"]
 
-        monitor = engine.parts.administration.alarm_monitor
+        monitor = engine.parts.administration.watch.alarm_monitor
         await monitor.run_once()
         assert [(alarm.kind, alarm.number) for alarm in engine.alerts.alarms()] == [("unacked_kept", 2)]
         part = (topic(engine, "q"), 0)
@@ -249,12 +249,12 @@ async def test_a_batch_of_which_some_are_acked_is_kept_whole(quick_broker: Servi
         await engine.messages.send(BY, "q", [SendEntry(body) for body in (b"a", b"b", b"c")])
         await ack(engine, "q", await receive(engine, "q", max=1, wait_ms=2000))
         await asyncio.sleep(4)
-        await engine.parts.administration.alarm_monitor.run_once()
+        await engine.parts.administration.watch.alarm_monitor.run_once()
         await drained(engine)
         wipe(quick_broker, engine)
         assert await drain(engine, "q", expect=2) == ["b", "c"]
         await send(engine, "q", "much later")
-        await engine.parts.administration.alarm_monitor.run_once()
+        await engine.parts.administration.watch.alarm_monitor.run_once()
         assert await drain(engine, "q", expect=1) == ["much later"]
     finally:
         await engine.stop()
@@ -270,7 +270,7 @@ async def test_what_is_deferred_below_the_floor_is_not_cut(
     await engine.start()
     try:
         monitor, q = (
-            engine.parts.administration.alarm_monitor,
+            engine.parts.administration.watch.alarm_monitor,
             QueueSettings(partitions=1, retention_ms=1000, keep_unacked=True),
         )
         await engine.queues.create_queue(BY, "q", q)

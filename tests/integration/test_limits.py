@@ -160,7 +160,7 @@ async def test_records_of_a_native_producer_survive_a_creation_that_fails(own_en
     """Before the creation, and between its two steps."""
     engine = own_engine
     prefix = f"{engine.settings.topic_prefix}.q."
-    await engine.parts.administration.alarm_monitor.stop()  # it would delete a topic that has no record yet
+    await engine.parts.administration.watch.alarm_monitor.stop()  # it would delete a topic that has no record yet
     await engine.log.create_topics([TopicSpec(f"{prefix}old", 4, 1, {})])
     await engine.log.append(f"{prefix}old", 0, b"first")
     for name, point in (("old", "create.topic_made"), ("new", "create.begun")):

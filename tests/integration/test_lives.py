@@ -85,7 +85,7 @@ async def test_a_dead_letter_queue_that_a_stranger_made_anew_gets_nothing(guarde
     assert await guarded.queues.get_redrive_policy(ALICE, "q") == (DEAD, "another")
     assert (await guarded.queues.get_queue(ALICE, "q")).redrive_fault == "another"
     assert (await guarded.queues.get_queue(MALLORY, "dead")).source_queues == [], "nor is she told whose it was"
-    await guarded.parts.administration.alarm_monitor.run_once()
+    await guarded.parts.administration.watch.alarm_monitor.run_once()
     assert [(a.kind, a.queue, a.number) for a in guarded.alerts.alarms()] == [("redrive_stopped", "q", 1.0)]
     with pytest.raises(QueueNotFound):
         await guarded.queues.set_redrive_policy(ALICE, "q", DEAD)
@@ -97,7 +97,7 @@ async def test_a_dead_letter_queue_that_a_stranger_made_anew_gets_nothing(guarde
     await guarded.queues.set_redrive_policy(ALICE, "q", DEAD)
     assert await guarded.messages.receive(ALICE, "q", None, 1, 100, 0) == []
     await has(guarded, ALICE, "dead", "second")
-    await guarded.parts.administration.alarm_monitor.run_once()
+    await guarded.parts.administration.watch.alarm_monitor.run_once()
     assert guarded.alerts.alarms() == []
 
 

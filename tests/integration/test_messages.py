@@ -452,7 +452,7 @@ async def test_a_partition_that_fails_beside_others_that_leased_is_asked_again_n
             raise StateUnavailable("as if Redis had not answered")
         return await receive_of(unit, *given, **named)
 
-    line, poller = WaitList(found.tags[0].id, 2, nobody, Background()), engine.parts.messages.poller
+    line, poller = WaitList(found.tags[0].id, 2, nobody, Background()), engine.parts.messages.receives.poller
     with monkeypatch.context() as patched:
         patched.setattr(engine.store.leases, "receive", failing)
         leased = await poller.poll(Poll(found, found.tags[0], line, None), 10, everywhere=False, callers=callers)

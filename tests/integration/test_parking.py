@@ -315,11 +315,11 @@ async def test_parked_groups_are_told_of(own_engine: Engine) -> None:
         got = await receive(own_engine, "q", max=10)
         await asyncio.gather(*(own_engine.messages.release(BY, "q", [one.handle], 0) for one in got))
     assert own_engine.counts()["groups_parked_total"] == 3
-    await own_engine.parts.administration.alarm_monitor.run_once()
+    await own_engine.parts.administration.watch.alarm_monitor.run_once()
     assert [(one.kind, one.queue, one.number) for one in own_engine.alerts.alarms()] == [("groups_parked", "q", 3)]
     for group in "abc":
         assert await own_engine.tasks.unpark(BY, "q", None, group)
-    await own_engine.parts.administration.alarm_monitor.run_once()
+    await own_engine.parts.administration.watch.alarm_monitor.run_once()
     assert own_engine.alerts.alarms() == []
     assert own_engine.counts()["groups_unparked_total"] == 3
 

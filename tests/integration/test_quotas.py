@@ -285,7 +285,7 @@ async def test_what_was_not_stored_is_not_of_the_day(
         if prepares:
             patched.setattr(engine.parts.transactions.transactions, "prepare", full)
         else:
-            patched.setattr(engine.parts.messages.sender, "send", full)
+            patched.setattr(engine.parts.messages.sends.sender, "send", full)
         for _ in range(5):
             with pytest.raises(Overloaded):
                 await (
@@ -300,7 +300,7 @@ async def test_what_was_not_stored_is_not_of_the_day(
 async def test_what_was_not_stored_goes_back_though_others_took_more_meanwhile(engine: Engine, queue: str) -> None:
     await engine.queues.create_queue(BY, queue, QueueSettings(daily_bytes=100_000))
     entries = [SendEntry(b"x" * 4_000)]
-    charge = await engine.parts.administration.quotas.take_send(engine.catalog.queues[queue], entries)
+    charge = await engine.parts.administration.callers.quotas.take_send(engine.catalog.queues[queue], entries)
     for _ in range(12):  # a worker takes 5,000 at once
         await engine.messages.send(BY, queue, entries)
     charge.give_back()

@@ -554,7 +554,7 @@ async def test_the_copy_of_a_move_that_counts_is_the_same_after_a_loss(own_engin
     rows: Any = await own_engine.log.append_many(queue.topic, 0, [encode(m) for m in copies])
     entries = [load_entry(queue, a.offset, a.timestamp_ms, m, encode(m)) for a, m in zip(rows, copies, strict=True)]
     for entry in reversed(entries):
-        await own_engine.parts.units.write_through.write(queue, 0, [entry])
+        await own_engine.parts.units.window.write_through.write(queue, 0, [entry])
     for _ in range(2):
         await drained(own_engine)
         await own_engine.parts.base.snapshots.run_once()

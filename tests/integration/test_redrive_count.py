@@ -281,7 +281,7 @@ async def test_what_is_moved_is_not_in_the_journal_while_redis_is_empty(own_engi
 async def test_no_consumer_gets_a_letter_whose_copy_a_lost_runner_has_made(
     own_engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("redrive_step", "copies"):
+    for module in ("tasks.redrive_step", "copies"):
         monkeypatch.setattr(f"engine.move.{module}.MOVER_LEASE_MS", 4_000)
     await with_letters(own_engine)
     loop, tasks = asyncio.get_running_loop(), own_engine.parts.administration.tasks
@@ -349,7 +349,7 @@ async def test_a_letter_behind_more_than_a_window_takes_ends_the_task(
     await eventually(all_there)
     incarnation = engine.catalog.queues["dlq.fifo"].incarnation
     with monkeypatch.context() as patch:
-        patch.setattr("engine.move.redrive_step.WAIT_S", 2.0)
+        patch.setattr("engine.move.tasks.redrive_step.WAIT_S", 2.0)
         found = await ended(
             engine, (await engine.tasks.redrive(BY, "dlq.fifo", None, None, 0, ids=[f"{incarnation}/0/59"])).id, 30
         )
@@ -362,7 +362,7 @@ async def test_a_letter_behind_more_than_a_window_takes_ends_the_task(
 async def test_a_cancelled_task_is_counted_when_kafka_is_back(
     own_engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("engine.move.redrive.COUNT_AGAIN_S", 0.2)
+    monkeypatch.setattr("engine.move.tasks.redrive.COUNT_AGAIN_S", 0.2)
     await with_letters(own_engine)
     tasks = own_engine.parts.administration.tasks
     task = await own_engine.tasks.redrive(BY, "dlq", None, None, 200)

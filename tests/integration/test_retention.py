@@ -89,10 +89,10 @@ async def test_what_kafka_deleted_before_it_was_loaded_expires_by_name(make_engi
 async def test_an_idle_queue_is_watched_too(make_engine: MakeEngine, caplog: Any) -> None:
     engine = await make_engine(**SMALL)
     await sent_many(engine, 300, QueueSettings(partitions=1))
-    await engine.parts.administration.alarm_monitor.run_once()
+    await engine.parts.administration.watch.alarm_monitor.run_once()
     assert engine.alerts.alarms() == []
     await engine.log.delete_records({(topic(engine), 0): 300})
-    await engine.parts.administration.alarm_monitor.run_once()
+    await engine.parts.administration.watch.alarm_monitor.run_once()
     expired = await expired_in_journal(engine)
     # Those in the window are still open, maybe with their bodies; they are told of until they are
     # delivered.
@@ -100,7 +100,7 @@ async def test_an_idle_queue_is_watched_too(make_engine: MakeEngine, caplog: Any
     assert (alarm.kind, alarm.queue) == ("retention_passed", "q")
     assert 0 < alarm.number == 300 - len(expired) < 100
     got = await drain(engine, "q", patience_ms=500)
-    await engine.parts.administration.alarm_monitor.run_once()
+    await engine.parts.administration.watch.alarm_monitor.run_once()
     assert engine.alerts.alarms() == []
     assert len(got) + len(await expired_in_journal(engine)) == 300
     assert any("action=alarm kind=retention_passed queue=q" in r.getMessage() for r in caplog.records)
@@ -109,17 +109,17 @@ async def test_an_idle_queue_is_watched_too(make_engine: MakeEngine, caplog: Any
 async def test_messages_near_the_end_of_retention_raise_an_alarm(own_engine: Engine, clock: Clock) -> None:
     await sent_many(own_engine, 3, QueueSettings(partitions=1, retention_ms=60_000))
     await send(own_engine, "q", "later", delay_ms=3_600_000)
-    await own_engine.parts.administration.alarm_monitor.run_once()
+    await own_engine.parts.administration.watch.alarm_monitor.run_once()
     assert own_engine.alerts.alarms() == []
     clock.pass_s(55)  # of this worker: no time of the log
-    await own_engine.parts.administration.alarm_monitor.run_once()
+    await own_engine.parts.administration.watch.alarm_monitor.run_once()
     assert [a for a in own_engine.alerts.alarms() if a.kind == "retention_near"] == []
     clock.pass_s(-55)
     clock.pass_at_kafka_s(55)
-    await own_engine.parts.administration.alarm_monitor.run_once()
+    await own_engine.parts.administration.watch.alarm_monitor.run_once()
     assert [(a.kind, a.queue, a.number) for a in own_engine.alerts.alarms()] == [("retention_near", "q", 3)]
     await drain(own_engine, "q", patience_ms=100)
-    await own_engine.parts.administration.alarm_monitor.run_once()
+    await own_engine.parts.administration.watch.alarm_monitor.run_once()
     assert own_engine.alerts.alarms() == [], "a delayed message is not late"
 
 
@@ -237,7 +237,7 @@ async def test_a_handle_of_before_the_renewal_is_stale_at_every_worker(make_engi
     async def renewed() -> bool:
         # The round of a worker may have been first.
         return (
-            await engine.parts.administration.topic_guard.check(before)
+            await engine.parts.administration.watch.topic_guard.check(before)
             or engine.catalog.queues["q"].incarnation != before.incarnation
         )
 
@@ -259,7 +259,7 @@ async def unheard(engine: Engine, patch: pytest.MonkeyPatch) -> Callable[[], Non
     async def renewed() -> bool:
         # The round of a worker may have been first.
         return (
-            await engine.parts.administration.topic_guard.check(before)
+            await engine.parts.administration.watch.topic_guard.check(before)
             or engine.catalog.queues["q"].incarnation != before.incarnation
         )
 
@@ -345,7 +345,7 @@ async def test_a_broker_that_knows_less_for_a_while_renews_no_queue(
 
     monkeypatch.setattr(log, "end_offsets", end_offsets)
     monkeypatch.setattr(log, "partition_count", partition_count)
-    assert not await own_engine.parts.administration.topic_guard.check(queue)
+    assert not await own_engine.parts.administration.watch.topic_guard.check(queue)
     assert own_engine.catalog.queues["q"].incarnation == queue.incarnation
     assert len(await drain(own_engine, "q", expect=20)) == 20
 
@@ -363,14 +363,14 @@ async def test_a_queue_in_use_is_not_taken_for_one_whose_topic_is_short(
         return answer
 
     monkeypatch.setattr(log, "end_offsets", end_offsets)
-    assert await engine.parts.administration.topic_guard._fault(found) is None
+    assert await engine.parts.administration.watch.topic_guard._fault(found) is None
 
 
 async def test_a_look_that_takes_long_confirms_no_more_than_another(
     engine: Engine, queue: str, monkeypatch: Any
 ) -> None:
     await engine.queues.create_queue(BY, queue, QueueSettings(partitions=1))
-    found, guard = engine.catalog.queues[queue], engine.parts.administration.topic_guard
+    found, guard = engine.catalog.queues[queue], engine.parts.administration.watch.topic_guard
     monkeypatch.setattr(topic_loss, "LOOK_S", 0.01)
     monkeypatch.setattr(topic_loss, "LOOKS", {"short": 5})
     looks: list[str | None] = []
@@ -394,7 +394,7 @@ async def test_a_broker_that_answers_with_an_older_end_expires_nothing(
     await knows(engine, alone=True)
     await sent_many(engine, 30, QueueSettings(partitions=1))
     # Only Kafka has the bodies from now on, as after a restart.
-    engine.parts.units.bodies.forget_queue(engine.catalog.queues["q"])
+    engine.parts.units.window.bodies.forget_queue(engine.catalog.queues["q"])
     log, asked = engine.log, 0
     ends, read_at = log.end_offsets, log.read_at
 
@@ -418,7 +418,7 @@ async def test_a_broker_that_answers_with_an_older_end_expires_nothing(
             got += [delivery.message.body.decode().strip() for delivery in some]
             await ack(engine, "q", some)
     assert asked and len(got) < 30
-    assert engine.parts.administration.topic_guard._checking == {"q"}
+    assert engine.parts.administration.watch.topic_guard._checking == {"q"}
     monkeypatch.setattr(log, "end_offsets", ends)
     monkeypatch.setattr(log, "read_at", read_at)
 

@@ -62,11 +62,11 @@ async def test_a_delay_is_part_of_the_retention_if_that_counts_from_the_send(
     own_lease_ms = 30_000 if place == "window" else None  # then the window has the body
     (sent,) = await engine.messages.send(BY, queue, [SendEntry(b"x", delay_ms=DELAY_MS, lease_ms=own_lease_ms)])
     if place == "kafka":
-        engine.parts.units.bodies.of.clear()
+        engine.parts.units.window.bodies.of.clear()
     received, found, deliveries = (
         await leased(engine, queue),
         engine.catalog.queues[queue],
-        engine.parts.messages.deliveries,
+        engine.parts.messages.receives.deliveries,
     )
     assert bool(received.leased[0].packed) is (place == "window")
     tag, over_ms = found.tags[0], sent.sent_at_ms + engine.store.units.keep_ms(RETENTION_MS)
@@ -92,7 +92,7 @@ def age(engine: Engine, queue: str, *offsets: int) -> None:
     """
     (unit,) = engine.catalog.queues[queue].units
     for offset in offsets:
-        engine.parts.units.bodies.of[unit][offset].sent_at_ms -= 2 * RETENTION_MS
+        engine.parts.units.window.bodies.of[unit][offset].sent_at_ms -= 2 * RETENTION_MS
 
 
 async def backlog(engine: Engine, queue: str) -> int:

@@ -23,7 +23,7 @@ from engine.errors import NotAuthenticated, NotOurs
 from engine.log import Headers, Record
 from engine.recovery.sealing import Sealed
 from engine.settings import Settings
-from engine.wiring.commands import wire_maintenance, wire_sealing
+from engine.wiring.foundation import wire_maintenance, wire_sealing
 from facade.programs.cli import sealing as cli
 from facade.programs.stack.processes.errors import StackError
 from runtime.clock import now_ms

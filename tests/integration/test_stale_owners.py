@@ -102,7 +102,7 @@ def short_times(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A worker that was stopped is waited for about a second; nothing is armed before and after."""
     for module in ("catalog.catalog", "journal.snapshots"):
         monkeypatch.setattr(f"engine.{module}.HOLD_MS", HOLD_MS)
-    monkeypatch.setattr("engine.move.task_runner.LOCK_MS", HOLD_MS)
+    monkeypatch.setattr("engine.move.tasks.task_runner.LOCK_MS", HOLD_MS)
     monkeypatch.setattr("engine.transactions.keeper.HOLD_MS", HOLD_MS)
     monkeypatch.setattr("engine.transactions.finisher.TAKE_UP_MS", 800)
     monkeypatch.setattr("engine.loading.renewals.LEASE_MS", HOLD_MS)
@@ -198,7 +198,7 @@ async def a_purge(other: Engine, start: Start, make_engine: MakeEngine, stack: S
 
 async def a_trim(other: Engine, start: Start, make_engine: MakeEngine, stack: Services) -> None:
     def trim(one: Engine) -> Coroutine[Any, Any, None]:
-        return one.parts.units.topic_retention._delete_below(one.catalog.queues["q"], 0, 5)
+        return one.parts.units.window.topic_retention._delete_below(one.catalog.queues["q"], 0, 5)
 
     await records_that_are_gone(other, start, "trim.before_delete", trim)
 

@@ -191,7 +191,7 @@ async def test_what_a_deleted_tag_held_goes_though_redis_was_away(
         wrong.setattr(store.upkeep, "close", refuse)
         with pytest.raises(EngineError):
             await own_engine.queues.delete_tag(BY, "q", "t")
-    await own_engine.parts.administration.alarm_monitor.run_once()
+    await own_engine.parts.administration.watch.alarm_monitor.run_once()
     assert await held(own_engine, unit, tag) == []
     assert await store.upkeep.known_tags(unit) == {0}
     # Nothing was taken from the tag that is left.
@@ -211,7 +211,7 @@ async def test_a_queue_deleted_while_redis_was_away_leaves_nothing(
         wrong.setattr(store.upkeep, "forget", refuse)
         with pytest.raises(StoreUnavailable):
             await own_engine.queues.delete_queue(BY, "q")
-    await own_engine.parts.administration.alarm_monitor.run_once()
+    await own_engine.parts.administration.watch.alarm_monitor.run_once()
 
     async def gone() -> bool:
         return not own_engine.catalog.unfinished and not await held(own_engine, queue.units[0], 0)

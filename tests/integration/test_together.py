@@ -143,9 +143,9 @@ async def test_who_comes_when_redis_is_away_is_told_and_who_waits_goes_on(
         raise StateUnavailable("away")
 
     monkeypatch.setattr(LeaseScripts, "receive", away)
-    engine.parts.units.receivable("", -1, 0)
+    engine.parts.units.window.receivable("", -1, 0)
     for incarnation in engine.catalog.by_incarnation:
-        engine.parts.units.receivable(incarnation, -1, 0)
+        engine.parts.units.window.receivable(incarnation, -1, 0)
     with pytest.raises(StoreUnavailable):
         await receive(engine, queue, wait_ms=4000)
     assert not old.done()

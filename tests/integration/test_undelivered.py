@@ -100,7 +100,7 @@ def forget_bodies(engine: Engine) -> None:
     until now.
     """
     for queue in engine.catalog.queues.values():
-        engine.parts.units.bodies.forget_queue(queue)
+        engine.parts.units.window.bodies.forget_queue(queue)
 
 
 async def entries(engine: Engine, queue: str) -> int:
@@ -213,10 +213,10 @@ async def test_no_lease_ends_before_the_slowest_read_of_its_receive(
     )
     await knows(engine, alone=True)
     units, number = engine.catalog.queues[queue].units, 0
-    while len([unit for unit in units if engine.parts.units.bodies.of.get(unit)]) < 2:
+    while len([unit for unit in units if engine.parts.units.window.bodies.of.get(unit)]) < 2:
         await send(engine, queue, f"{number}")
         number += 1
-    engine.parts.units.bodies.forget(units[1], list(engine.parts.units.bodies.of[units[1]]))
+    engine.parts.units.window.bodies.forget(units[1], list(engine.parts.units.window.bodies.of[units[1]]))
     reads.fails, reads.after_s = everything, 1.5
     slow = asyncio.create_task(receive(engine, queue, max=100, lease_ms=300))
     await asyncio.sleep(0.8)
@@ -251,7 +251,7 @@ async def test_of_a_group_nothing_is_delivered_before_what_can_not_be_read(
     await knows(engine, alone=True)
     await put(engine, queue, "a", "1", "2", "3", "4")
     (unit,) = engine.catalog.queues[queue].units
-    engine.parts.units.bodies.forget(unit, [1])
+    engine.parts.units.window.bodies.forget(unit, [1])
     reads.fails = everything
     leased = await receive(engine, queue, lease_ms=HOUR)
     assert texts(leased) == ["1"]
@@ -480,7 +480,7 @@ async def test_what_was_given_back_stays_so_though_redis_is_lost_before_the_jour
         return 0
 
     monkeypatch.setattr(Outbox, "drain", behind)
-    engine.parts.messages.receiver.undelivered(lost)
+    engine.parts.messages.receives.receiver.undelivered(lost)
     await eventually(lambda: _none_is_leased(engine))
     wipe(stack, engine)
     monkeypatch.undo()

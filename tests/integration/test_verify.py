@@ -21,7 +21,7 @@ from engine.journal.reader import snapshot_key
 from engine.recovery.compare import Difference
 from engine.recovery.verify import Report
 from engine.shapes import SendEntry
-from engine.wiring.commands import wire_maintenance
+from engine.wiring.foundation import wire_maintenance
 from facade.programs.cli import maintenance
 from facade.programs.stack.processes.errors import StackError
 from schemas.filters import Condition, Filter

@@ -60,7 +60,7 @@ async def test_a_lease_ends_so_long_after_its_delivery_by_the_time_of_the_servic
 
 async def test_what_is_settled_is_kept_for_as_long_as_kafkas_clock_says(make_engine: MakeEngine, clock: Clock) -> None:
     engine = await make_engine()
-    monitor = engine.parts.administration.alarm_monitor
+    monitor = engine.parts.administration.watch.alarm_monitor
     await engine.queues.create_queue(BY, "q", QueueSettings(partitions=1, retention_ms=60_000, keep_unacked=True))
     await send(engine, "q", "a")
     assert await drain(engine, "q", expect=1) == ["a"]

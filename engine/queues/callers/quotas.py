@@ -12,7 +12,7 @@ import contextlib
 import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Final, Literal, NoReturn
+from typing import Final, Literal, NoReturn, TypeAlias
 
 import msgspec
 
@@ -48,6 +48,9 @@ FREE: Final = contextlib.nullcontext()  # of what no quota bounds
 OF_USER: Final = UserRecord("", 0, queues=1_000, partitions=4_000, daily_bytes=50_000_000_000, waits=1_000)
 OF_ACCOUNT: Final = UserRecord("", 0, queues=5_000, partitions=20_000, daily_bytes=250_000_000_000, waits=5_000)
 _BOUNDS: Final = ("queues", "partitions", "daily_bytes", "waits")
+
+
+Unused: TypeAlias = Callable[[], Sequence[tuple[Queue, int]]]
 
 
 class UserBounds:
@@ -130,7 +133,7 @@ class Quotas:
     quota.
     """
 
-    def __init__(self, allotments: Allotments, users: UserBounds, unused: Callable[[], Sequence[tuple[Queue, int]]]) -> None:
+    def __init__(self, allotments: Allotments, users: UserBounds, unused: Unused) -> None:
         """`unused` takes back what `spare` has given and nobody has sent, by queue."""
         self._allotments = allotments
         self._users = users

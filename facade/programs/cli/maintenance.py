@@ -18,7 +18,7 @@ from engine.errors import EngineError, NotOurs
 from engine.recovery.maintenance import Rebuilt
 from engine.recovery.verify import Report
 from engine.settings import EngineSettings
-from engine.wiring.commands import wire_maintenance
+from engine.wiring.foundation import wire_maintenance
 from facade.config import Settings
 from facade.programs.stack.processes.errors import StackError
 from state.errors import StateError

@@ -27,7 +27,7 @@ from schemas.vocabulary import LOG_TIME_MARGIN_MS
 from spark.arguments import OUTCOMES
 from spark.progress import tell
 
-TASK_IDS = 10_000  # What one task may be given (engine/move/selection.py).
+TASK_IDS = 10_000  # What one task may be given (engine/move/tasks/selection.py).
 POLL_S = 0.25
 PATIENCE_S = 60.0  # A service that does not answer is asked again for so long.
 

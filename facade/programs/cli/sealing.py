@@ -21,7 +21,7 @@ from msgspec import to_builtins
 from engine.catalog.candidates import Candidate
 from engine.recovery.sealing import Sealing
 from engine.settings import EngineSettings
-from engine.wiring.commands import wire_sealing
+from engine.wiring.foundation import wire_sealing
 from facade.programs.cli.maintenance import between
 from facade.programs.stack.processes.errors import StackError
 from schemas.records import KeyRecord

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from engine.errors import EngineError
-from engine.move.selection import chosen_offsets
+from engine.move.tasks.selection import chosen_offsets
 from engine.outgoing.targets import target_of
 from engine.rules.ids import Ids
 from engine.rules.queue import Queue

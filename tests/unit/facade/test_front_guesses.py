@@ -46,9 +46,9 @@ class Guarded(RecordingEngine):
         super().__init__()
         catalog: Any = SimpleNamespace(keys={}, key_changes=0, accounts=())
         uses: Any = SimpleNamespace(note=lambda key_id: None)
-        nothing = cast(Any, None)
+        parts: Any = SimpleNamespace(keys=None, grants=None, quotas=None, users=None)
         access = Access(settings, catalog, uses, Guesses(Counters()))
-        self._callers = CallerService(nothing, catalog, access, nothing, nothing, nothing, nothing)
+        self._callers = CallerService(cast(Any, None), catalog, access, parts)
 
     def signs(self, at: str, *, well: bool = True) -> None:
         self._callers.authenticate_signed("key", lambda secret: well, at)

@@ -10,7 +10,7 @@ import pytest
 
 from engine.errors import LogUnavailable
 from engine.plane import library as lib
-from engine.plane.durable import DurableAcks
+from engine.plane.parts import DurableAcks
 from engine.plane.plane import Plane
 from engine.rules.queue import Queue
 from schemas.records import GenerationRecord

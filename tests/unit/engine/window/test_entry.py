@@ -119,7 +119,7 @@ async def test_what_was_leased_is_delivered_in_order_from_the_window_or_the_log(
         back.extend(rows)
 
     monkeypatch.setattr(Returns, "rows", rows)
-    found, faults = await wire(Settings(secret=SECRET.decode())).messages.deliveries.complete(
+    found, faults = await wire(Settings(secret=SECRET.decode())).messages.receives.deliveries.complete(
         queue, RED, [(1, received)], 30_000
     )
 

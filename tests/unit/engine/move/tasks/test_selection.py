@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from engine.errors import InvalidValue
-from engine.move.selection import chosen_offsets, left_of, next_chosen
+from engine.move.tasks.selection import chosen_offsets, left_of, next_chosen
 from engine.rules.ids import Ids
 from engine.rules.queue import Queue
 from tests.unit.records import queue_record

@@ -8,9 +8,9 @@ import logging
 import msgspec
 
 from engine.move.copies import Held
-from engine.move.destinations import Destinations
 from engine.move.mover import Mover, Outcome
-from engine.move.selection import beyond_key, next_chosen
+from engine.move.tasks.destinations import Destinations
+from engine.move.tasks.selection import beyond_key, next_chosen
 from engine.rules.placement import with_priority
 from engine.rules.queue import Queue
 from engine.window.batches.message_log import MessageLog

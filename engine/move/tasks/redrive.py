@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeAlias
 from uuid import uuid4
 
 import msgspec
@@ -18,9 +19,9 @@ import msgspec
 from engine.catalog.catalog import Catalog, Change
 from engine.errors import EngineError, NotAllowedOnQueue, TaskEnded
 from engine.log import Log
-from engine.move.destinations import Destinations, no_task
-from engine.move.selection import Offsets, chosen_offsets, left_of, next_chosen
-from engine.move.task_runner import TaskRunner
+from engine.move.tasks.destinations import Destinations, no_task
+from engine.move.tasks.selection import Offsets, chosen_offsets, left_of, next_chosen
+from engine.move.tasks.task_runner import TaskRunner
 from engine.rules.ids import Ids
 from engine.rules.limits import A_DEAD_LETTER_QUEUE, check_asked, check_filter
 from engine.rules.queue import Queue
@@ -38,6 +39,9 @@ COUNT_WITHIN_S = 600.0
 COUNT_AGAIN_S = 2.0
 
 
+Backlog: TypeAlias = Callable[[Queue], Awaitable[int]]
+
+
 class Tasks:
     """Redrive tasks: start, look, cancel, and the runner of this worker."""
 
@@ -46,7 +50,7 @@ class Tasks:
         log: Log,
         catalog: Catalog,
         ids: Ids,
-        backlog: Callable[[Queue], Awaitable[int]],
+        backlog: Backlog,
         destinations: Destinations,
         runner: TaskRunner,
     ) -> None:

@@ -15,10 +15,10 @@ import msgspec
 
 from engine.catalog.catalog import Catalog
 from engine.errors import EngineError, QueueNotFound, QueueRenewed
-from engine.move.destinations import Destinations
-from engine.move.progress import Known, Moved, Progress, place_of
-from engine.move.redrive_step import RedriveStep, failed
-from engine.move.selection import left_of
+from engine.move.tasks.destinations import Destinations
+from engine.move.tasks.progress import Known, Moved, Progress, place_of
+from engine.move.tasks.redrive_step import RedriveStep, failed
+from engine.move.tasks.selection import left_of
 from engine.rules.queue import Queue
 from runtime import deadline
 from runtime.clock import now_ms

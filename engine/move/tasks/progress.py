@@ -10,7 +10,7 @@ moved, and open again.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 
 from msgspec import Struct
 
@@ -19,7 +19,7 @@ from engine.errors import LogUnavailable
 from engine.journal.outbox import Journal, journal_key
 from engine.log import Log
 from engine.rules.queue import Queue
-from engine.window.window import Window
+from engine.window.window import Journaled, Window
 from runtime.deadline import journal_until
 from schemas.records import JournalRecord, TaskRecord
 from schemas.vocabulary import LOG_TIME_MARGIN_MS, EventKind
@@ -60,7 +60,7 @@ class Progress:
         catalog: Catalog,
         window: Window,
         journal: Journal,
-        wait_journaled: Callable[[Queue, int, int, float], Awaitable[None]],
+        wait_journaled: Journaled,
     ) -> None:
         self._log = log
         self._store = store

@@ -1,0 +1,1 @@
+"""Redrive tasks: what they move, step by step, and who runs them."""
