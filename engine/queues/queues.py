@@ -10,9 +10,10 @@ from engine.queues.info import Info
 from engine.queues.policies import Policies
 from engine.queues.records import QueueRecords
 from engine.rules.fifo import check_fifo_settings, with_exhausted
+from engine.rules.grants import with_policy
 from engine.rules.limits import check_own_delay, check_settings
 from engine.rules.queue import Queue
-from engine.rules.rights import as_asked, with_policy
+from engine.rules.rights import as_asked
 from engine.shapes import Edit, Principal
 from engine.window.topic_retention import TopicRetention
 from schemas.records import QueueRecord

@@ -11,9 +11,10 @@ from engine.errors import NotAllowedOnQueue, TagExists, TagNotFound
 from engine.log import Log
 from engine.queues.policies import Policies
 from engine.queues.records import QueueRecords
+from engine.rules.grants import without_tag
 from engine.rules.limits import MAX_TAGS, check_asked, check_filter, check_name, check_range, check_settings, check_user_attributes
 from engine.rules.queue import Queue
-from engine.rules.rights import as_asked, without_tag
+from engine.rules.rights import as_asked
 from engine.shapes import Principal
 from engine.window.window import Window
 from runtime.clock import now_ms

@@ -12,7 +12,8 @@ from engine.errors import NotAuthenticated
 from engine.gate import Gate
 from engine.queues.callers.access import Access
 from engine.queues.callers.parts import CallerParts
-from engine.rules.rights import level_of, levels_of, no_queue
+from engine.rules.grants import level_of, levels_of
+from engine.rules.rights import no_queue
 from engine.services.accounts import key_for, user_for
 from engine.services.bounded import bounded
 from engine.shapes import KeyInfo, Principal, UserInfo, UserUse

@@ -15,9 +15,10 @@ from engine.gate import Gate
 from engine.queues.callers.access import Access
 from engine.queues.overview.overview import ADDED, page
 from engine.queues.parts import QueueParts
+from engine.rules.grants import any_granted
 from engine.rules.limits import SORTS, check_asked
 from engine.rules.queue import Queue
-from engine.rules.rights import any_granted, no_queue
+from engine.rules.rights import no_queue
 from engine.services.accounts import edit_of, policy_for, policy_of, queue_for, record_for, settings_of, shared_for, tags_for
 from engine.services.bounded import bounded
 from engine.shapes import Edit, NewTag, Principal, QueueCounts, QueueInfo, SharedQueue, TagInfo

@@ -41,7 +41,7 @@ def disarmed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         "move.dead_letters",
         "receive.poll",
         "handles.kills",
-        "move.redrive_step",
+        "move.tasks.redrive_step",
     ):
         monkeypatch.setattr(f"engine.{module}.MOVER_LEASE_MS", MOVE_MS)
     monkeypatch.setattr("engine.transactions.finisher.TAKE_UP_MS", MOVE_MS)

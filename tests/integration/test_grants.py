@@ -14,8 +14,8 @@ import pytest
 from engine.engine import Engine
 from engine.errors import EngineError, InvalidValue, NotAllowedOnQueue, NotAuthorised, QueueNotFound, TagNotFound
 from engine.meters.shapes import MetricQuery
+from engine.rules.grants import RIGHTS
 from engine.rules.limits import MAX_LEVELS
-from engine.rules.rights import RIGHTS
 from engine.shapes import ExtendEntry, NewTag, Principal, QueueInfo, SendEntry
 from schemas.identity import Handle
 from schemas.records import QueueRecord

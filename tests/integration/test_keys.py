@@ -10,7 +10,7 @@ import pytest
 from engine.engine import Engine
 from engine.errors import InvalidValue, KeyNotFound, NotAuthenticated, NotAuthorised, QueueNotFound
 from engine.queues.callers import keys
-from engine.rules.rights import ROLES
+from engine.rules.grants import ROLES
 from engine.shapes import Principal, SendEntry
 from runtime.clock import now_ms
 from schemas.records import KeyRecord

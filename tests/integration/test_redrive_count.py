@@ -39,7 +39,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         "move.dead_letters",
         "receive.poll",
         "handles.kills",
-        "move.redrive_step",
+        "move.tasks.redrive_step",
     ):
         monkeypatch.setattr(f"engine.{module}.MOVER_LEASE_MS", 1000)
     yield

@@ -114,7 +114,7 @@ def short_times(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         "move.dead_letters",
         "receive.poll",
         "handles.kills",
-        "move.redrive_step",
+        "move.tasks.redrive_step",
     ):
         monkeypatch.setattr(f"engine.{module}.MOVER_LEASE_MS", 800)
     yield

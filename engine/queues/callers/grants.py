@@ -7,8 +7,8 @@ import msgspec
 from engine.catalog.catalog import Catalog
 from engine.errors import InvalidValue
 from engine.queues.records import QueueRecords
+from engine.rules.grants import TAG_LEVELS, with_level
 from engine.rules.limits import MAX_LEVELS, check_name
-from engine.rules.rights import TAG_LEVELS, with_level
 from schemas.vocabulary import Level
 
 

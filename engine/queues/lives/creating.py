@@ -13,10 +13,10 @@ from engine.errors import QueueExists
 from engine.queues.lives.creations import Creations
 from engine.queues.lives.deletions import Deletions
 from engine.queues.lives.making import Making
+from engine.queues.lives.new_queue import check_priority_settings, new_record
 from engine.queues.policies import Policies
 from engine.rules.fifo import check_fifo_settings, with_exhausted
 from engine.rules.limits import check_name, check_new_queue_name, check_new_tags, check_own_delay, check_settings
-from engine.rules.new_queue import check_priority_settings, new_record
 from engine.rules.queue import Queue
 from engine.rules.rights import as_asked
 from engine.shapes import NewTag, Principal

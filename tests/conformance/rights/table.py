@@ -1,5 +1,5 @@
 """The one table of rights as clients meet it: who there is, and which verbs of the engine each
-operation of each dialect asks for. What a caller may do follows from `engine/rules/rights.py`.
+operation of each dialect asks for. What a caller may do follows from `engine/rules/grants.py`.
 """
 
 from __future__ import annotations
@@ -7,7 +7,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import NamedTuple
 
-from engine.rules.rights import RIGHTS, ROLES
+from engine.rules.grants import RIGHTS, ROLES
 from facade.dialects.native.operations import OPERATIONS
 from schemas.vocabulary import Level, Role, Verb
 

@@ -14,10 +14,10 @@ import pytest
 
 from engine.errors import InvalidValue
 from engine.meters.shapes import AGGREGATORS, METRICS
+from engine.queues.lives.new_queue import new_record
 from engine.rules import limits
 from engine.rules.fifo import check_entries
 from engine.rules.limits import ASKED, check_asked, check_settings
-from engine.rules.new_queue import new_record
 from engine.shapes import SendEntry
 from facade.dialects.native.reference.fields import about_of, rows_of
 from facade.dialects.native.reference.page import page_of

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from engine.rules.rights import ACTIONS
+from engine.rules.grants import ACTIONS
 from facade.dialects.sqs.queues import policies
 from facade.dialects.sqs.queues.filters import filter_of
 from facade.dialects.sqs.queues.names import Place, fits

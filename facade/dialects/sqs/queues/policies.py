@@ -14,7 +14,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import structs
 
-from engine.rules.rights import ACTIONS
+from engine.rules.grants import ACTIONS
 from facade.dialects.sqs.queues.names import Place, fits
 from facade.dialects.sqs.queues.redrive import json_object
 from facade.dialects.sqs.wire.errors import INVALID_ATTRIBUTE_VALUE, OVER_LIMIT, SqsError, invalid

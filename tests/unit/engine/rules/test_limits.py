@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from engine.errors import DelayTooLong, InvalidValue, MessageTooLarge
+from engine.queues.lives.new_queue import new_record
 from engine.rules.limits import (
     ASKED,
     MAX_BATCH_BYTES,
@@ -23,7 +24,6 @@ from engine.rules.limits import (
     check_settings,
     message_bytes,
 )
-from engine.rules.new_queue import new_record
 from engine.shapes import SendEntry
 from schemas.filters import Condition, Filter
 from schemas.records import Attribute, QueueRecord

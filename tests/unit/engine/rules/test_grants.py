@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.rules.rights import (
+from engine.rules.grants import (
     ACTIONS,
     RIGHTS,
     ROLES,
