@@ -167,7 +167,7 @@ class StaleReason(StrEnum):
     QUEUE_REMADE = "queue_remade"  # The handle is of a queue that was deleted, whether or not there is one of that name again.
 
 
-# What an answer calls each: a script says the first eight.
+# What an answer calls each.
 STATUS_OF: Final[Mapping[StaleReason, EntryStatus]] = MappingProxyType(
     {reason: EntryStatus.LAPSED if reason is StaleReason.EXPIRED else EntryStatus.STALE for reason in StaleReason}
 )
@@ -295,7 +295,7 @@ class Outcome(StrEnum):
 
 
 class Level(StrEnum):
-    """What a principal that does not own a queue may do with it; `engine/rules/rights.py` has the
+    """What a principal that does not own a queue may do with it; `engine/rules/grants.py` has the
     verbs.
     """
 
@@ -315,7 +315,7 @@ class Level(StrEnum):
 
 class Role(StrEnum):
     """What an access key may do on every queue of its account, beside what its principal may;
-    `engine/rules/rights.py` has the verbs.
+    `engine/rules/grants.py` has the verbs.
     """
 
     MEMBER = "member"  # Nothing more: its principal's own queues, and those with which it was given a right.
