@@ -143,7 +143,7 @@ class LeaseScripts:
             queue_lease=queue_lease_ms, max_receive_count=max_receive_count, retention=self.units.keep_ms(retention_ms), move_ms=move_ms,
             max_in_flight=at_once.max_in_flight,
         )  # fmt: skip
-        counted = self._counted(unit, tag, at_once)
+        counted = self._counted(unit, tag, at_once.partitions) if at_once.max_in_flight else ()
         for _ in range(_KIND_CHANGES):
             kind = self.units.kinds.get(unit, _ALL_STANDARD).get(tag)
             if kind is None:
@@ -185,17 +185,17 @@ class LeaseScripts:
             queue_lease=queue_lease_ms, max_receive_count=max_receive_count, retention=self.units.keep_ms(retention_ms), move_ms=move_ms,
             max_in_flight=at_once.max_in_flight,
         )  # fmt: skip
-        counted = self._counted(unit, tag, at_once)
+        counted = self._counted(unit, tag, at_once.partitions) if at_once.max_in_flight else ()
         t = keys.tag(tag)
         reply = await self.units.scripts.run("pick", (*names, t.order, t.groups, *counted), (*arguments, *offsets))
         if reply[0] == _FIFO:
             raise ValueError(f"pick: {unit} is a FIFO unit, whose groups have an order")
         return _received(reply)
 
-    def _counted(self, unit: Unit, tag: int, at_once: AtOnce) -> Sequence[str]:
-        """The keys by which a script counts what is leased of a tag, if it has to."""
+    def _counted(self, unit: Unit, tag: int, partitions: int) -> Sequence[str]:
+        """The keys by which a script counts what is leased of a tag."""
         names: list[str] = []
-        for partition in range(at_once.partitions if at_once.max_in_flight else 0):
+        for partition in range(partitions):
             keys = self.units.of(Unit(unit.incarnation, partition))
             t = keys.tag(tag)
             names += (keys.meta, t.visible, t.delayed)

@@ -11,8 +11,8 @@ import asyncio
 import collections
 import functools
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TypeAlias
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -257,18 +257,18 @@ class Poller:
         self._load_soon(queue, partition, probed)
         return probed
 
-    async def _receive_one(self, poll: Poll, partition: int, max: int, until_ms: int = 0) -> int:
+    def _receive_one(self, poll: Poll, partition: int, max: int, until_ms: int = 0) -> Coroutine[Any, Any, int]:
         """Asks a partition for what is visible since `until_ms` (0 = now), adds what it leases to
         the poll, and says how many that is.
         """
         receive = functools.partial(self._scripts.receive, max=min(max, MAX_PER_CALL), until_ms=until_ms)
-        return await self._lease(poll, partition, receive)
+        return self._lease(poll, partition, receive)
 
-    async def pick_one(self, poll: Poll, partition: int, offsets: Sequence[int]) -> int:
+    def pick_one(self, poll: Poll, partition: int, offsets: Sequence[int]) -> Coroutine[Any, Any, int]:
         """Asks a partition for those of the messages that are due, adds what it leases to the poll,
         and says how many that is.
         """
-        return await self._lease(poll, partition, functools.partial(self._scripts.pick, offsets=offsets))
+        return self._lease(poll, partition, functools.partial(self._scripts.pick, offsets=offsets))
 
     async def _lease(self, poll: Poll, partition: int, script: Callable[..., Awaitable[Received]]) -> int:
         """Calls a script that leases, with all that the queue says of its leases."""
