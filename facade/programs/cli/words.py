@@ -40,7 +40,7 @@ REMOTE: Final[dict[str, tuple[str, str]]] = {
     "user": ("facade.programs.cli.nouns.user", "look at users, and set their contacts and quotas"),
     "grant": ("facade.programs.cli.nouns.grant", "list, give and take away levels on a queue"),
     "alert": ("facade.programs.cli.nouns.alert", "list, create and delete alert policies of a queue"),
-    "top": ("facade.programs.cli.tools.top", "show the counts of queues, most messages first, as they change"),
+    "top": ("facade.programs.cli.tools.top", "show what is in queues, as it changes"),
     "doctor": ("facade.programs.cli.tools.doctor", "say whether the service is reachable, ready and healthy"),
     "bench": ("facade.programs.cli.tools.bench", "measure sends and receives a second"),
     "api": ("facade.programs.cli.tools.api", "send any request to the API"),

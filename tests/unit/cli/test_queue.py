@@ -6,6 +6,9 @@ from typing import Any
 
 import pytest
 
+from engine.rules.limits import SORTS
+from facade.programs.cli.nouns import queue as noun
+from facade.programs.cli.output.cells import cell
 from facade.programs.cli.program.settings import options
 from tests.unit.cli.service import Cli
 
@@ -32,22 +35,36 @@ def test_ls_stops_at_its_limit(cli: Cli) -> None:
     assert [path for _, path, _ in cli.service.asked] == ["/v1/queues?prefix=x+y&limit=2"]
 
 
-def test_ls_with_counts_adds_those_of_the_tags_and_passes_over_what_is_gone(cli: Cli) -> None:
-    cli.service.on("GET /v1/queues", (200, {"queues": ["a", "gone", "b"], "next": None}))
-    cli.service.on("GET /v1/queues/a", (200, {"tags": [tag(backlog=3, ready=2, leased=1), tag(backlog=5, stored=5)]}))
-    cli.service.on("GET /v1/queues/b", (200, {"tags": [tag()]}))
+def counts(name: str, **more: Any) -> dict[str, Any]:
+    return {**tag(), "name": name, "oldest_at_ms": None, "as_of_ms": 1795469815321, **more}
 
-    rows = cli("queue", "ls", "--counts", "-o", "json").json
-    shown = cli("queue", "ls", "--counts").out.splitlines()
 
-    assert [(row["name"], row["tags"], row["backlog"], row["ready"], row["stored"]) for row in rows] == [
-        ("a", 2, 8, 2, 5),
-        ("b", 1, 0, 0, 0),
+def test_ls_with_counts_is_one_request_a_page_in_the_order_that_was_asked_for(cli: Cli) -> None:
+    first, second = counts("b", backlog=9, oldest_at_ms=1795469815000), counts("a", backlog=3)
+    page = (200, {"queues": ["b"], "counts": [first], "next": "c1"})
+    cli.service.on("GET /v1/queues", page, (200, {"queues": ["a"], "counts": [second], "next": None}))
+
+    assert cli("queue", "ls", "--sort", "backlog", "--prefix", "x", "-o", "json").json == [first, second]
+    assert [path for _, path, _ in cli.service.asked] == [
+        "/v1/queues?counts=true&sort=backlog&prefix=x&limit=1000",
+        "/v1/queues?counts=true&sort=backlog&prefix=x&cursor=c1&limit=1000",
     ]
-    assert [line.split() for line in shown] == [
-        list(rows[0]),
-        *([str(value) for value in row.values()] for row in rows),
-    ]
+
+
+def test_a_table_of_counts_has_those_of_the_json(cli: Cli) -> None:
+    row = counts("a", backlog=3, oldest_at_ms=1795469815000)
+    cli.service.on("GET /v1/queues", (200, {"queues": ["a"], "counts": [row], "next": None}))
+
+    head, line = cli("queue", "ls", "--counts").out.splitlines()
+
+    assert dict(zip(head.split(), line.split(), strict=True)) == {
+        name: cell(name, value) for name, value in row.items()
+    }
+    assert cli.service.asked[0][1] == "/v1/queues?counts=true&sort=name&limit=1000"
+
+
+def test_the_orders_are_those_of_the_engine() -> None:
+    assert noun.SORTS == SORTS
 
 
 def test_create_sends_the_settings_that_were_named(cli: Cli) -> None:

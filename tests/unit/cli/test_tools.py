@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from facade.programs.cli.nouns.queue import COLUMNS
 from facade.programs.cli.tools import doctor
 from tests.unit.cli.service import Cli
 
@@ -93,14 +94,11 @@ def test_doctor_waits_until_all_is_right_and_no_longer_than_it_may(well: Cli, mo
     assert time.monotonic() - began < 5
 
 
-def test_top_once_prints_the_worst_first(cli: Cli) -> None:
-    counts = {"b": 3, "a": 3, "c": 9, "d": 0}
-    cli.service.on("GET /v1/queues", (200, {"queues": list(counts), "next": None}))
-    for name, backlog in counts.items():
-        tag = dict.fromkeys(("backlog", "ready", "delayed", "leased", "parked", "stored"), 0) | {"backlog": backlog}
-        cli.service.on(f"GET /v1/queues/{name}", (200, {"tags": [tag]}))
+def test_top_once_asks_for_the_worst_alone(cli: Cli) -> None:
+    cli.service.on("GET /v1/queues", (200, {"queues": ["c"], "counts": [{"name": "c"}, {"name": "a"}], "next": "x"}))
 
-    assert cli("top", "--once", "--limit", "3", "-o", "name").out == "c\na\nb\n"
+    assert cli("top", "--once", "--limit", "2", "--sort", "oldest", "-o", "name").out == "c\na\n"
+    assert cli.service.asked == [("GET", "/v1/queues?counts=true&sort=oldest&limit=2", None)]
 
 
 def test_top_is_drawn_at_a_terminal_alone(cli: Cli) -> None:
@@ -117,9 +115,8 @@ def test_top_draws_until_it_is_interrupted(cli: Cli, monkeypatch: pytest.MonkeyP
     def interrupted(_s: float) -> None:
         raise KeyboardInterrupt
 
-    cli.service.on("GET /v1/queues", (200, {"queues": ["orders"], "next": None}))
-    tag = dict.fromkeys(("backlog", "ready", "delayed", "leased", "parked", "stored"), 41)
-    cli.service.on("GET /v1/queues/orders", (200, {"tags": [tag, tag]}))
+    row = dict.fromkeys(COLUMNS, 82) | {"name": "orders"}
+    cli.service.on("GET /v1/queues", (200, {"queues": ["orders"], "counts": [row], "next": None}))
     monkeypatch.setattr(sys, "stdout", screen := Terminal())
     monkeypatch.setattr("time.sleep", interrupted)
 

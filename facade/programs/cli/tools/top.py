@@ -8,33 +8,25 @@ from typing import Any
 
 import click
 
-from facade.programs.cli.connect.client import Client
 from facade.programs.cli.connect.failures import UNREACHABLE, WRONG_USE, Failure
-from facade.programs.cli.nouns.queue import COLUMNS, COUNTS, with_counts
+from facade.programs.cli.nouns.queue import COLUMNS, SORTS, counted
 from facade.programs.cli.output.cells import cell
 from facade.programs.cli.program.command import SETTINGS, ApiCommand
 from facade.programs.cli.program.session import Session
 from facade.programs.cli.words import REMOTE
 
-MOST_LOOKED_AT = 500
-
-
-def worst(client: Client, prefix: str, sort: str, limit: int) -> tuple[list[dict[str, Any]], bool]:
-    """The `limit` queues with most of `sort`, and whether there are more than were looked at."""
-    names = list(client.pages("/v1/queues", "queues", after="after", limit=MOST_LOOKED_AT + 1, prefix=prefix or None))
-    rows = sorted(with_counts(client, names[:MOST_LOOKED_AT]), key=lambda row: (-row[sort], row["name"]))
-    return rows[:limit], len(names) > MOST_LOOKED_AT
-
 
 @click.command(
     "top",
     cls=ApiCommand,
-    help=f"{REMOTE['top'][1].capitalize()}. It asks for each queue, and looks at {MOST_LOOKED_AT} at most.",
+    help=f"{REMOTE['top'][1].capitalize()}.",
     context_settings=SETTINGS,
-    examples=("leaseway top", "leaseway top --sort leased --prefix shop-", "leaseway top --once -o json"),
+    examples=("leaseway top", "leaseway top --sort oldest --prefix shop-", "leaseway top --once -o json"),
 )
 @click.option("--prefix", default="", help="Only names that begin so.")
-@click.option("--sort", type=click.Choice(COUNTS), default="backlog", show_default=True, help="Most of this first.")
+@click.option(
+    "--sort", type=click.Choice(SORTS), default="backlog", show_default=True, help="The greatest number, or the oldest message, first."
+)
 @click.option("--limit", type=click.IntRange(1), default=20, show_default=True, metavar="N", help="Show N queues.")
 @click.option("--every", type=click.FloatRange(0.5), default=2.0, show_default=True, metavar="SECONDS", help="Look so often.")
 @click.option("--once", is_flag=True, help="Look once and print that, as other commands do.")
@@ -43,10 +35,7 @@ def command(session: Session, prefix: str, sort: str, limit: int, every: float, 
     if not once and not sys.stdout.isatty():
         raise Failure("it is drawn at a terminal; --once prints it", WRONG_USE)
     if once:
-        rows, more = worst(session.client, prefix, sort, limit)
-        session.rows(rows, COLUMNS)
-        if more:
-            session.say(f"of the first {MOST_LOOKED_AT} queues by name; --prefix looks at others")
+        session.rows(counted(session.client, prefix, sort, limit), COLUMNS)
         return
     _drawn(session, prefix, sort, limit, every)
 
@@ -59,9 +48,8 @@ def _drawn(session: Session, prefix: str, sort: str, limit: int, every: float) -
     with Live(console=Console(), screen=True, auto_refresh=False) as live:
         while True:
             try:
-                rows, more = worst(session.client, prefix, sort, limit)
-                title = f"{session.client.connection.endpoint}, {time.strftime('%H:%M:%S')}, most {sort} first"
-                title += f", of the first {MOST_LOOKED_AT} by name" if more else ""
+                rows = list(counted(session.client, prefix, sort, limit))
+                title = f"{session.client.connection.endpoint}, {time.strftime('%H:%M:%S')}, by {sort}"
                 live.update(_table(rows, title), refresh=True)
             except Failure as failure:
                 if failure.code != UNREACHABLE or not title:
