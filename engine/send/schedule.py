@@ -47,10 +47,6 @@ class Schedule:
         self._address = address
         self._wait_journaled = wait_journaled
 
-    def now_ms(self) -> int:
-        """Returns Kafka's time, at the latest."""
-        return self._log.clock.latest_ms()
-
     async def cancel(self, queue: Queue, text: str) -> None:
         """Settles a delayed message under all tags. Raises MessageNotFound, also when it is settled
         already, MessageDue, Unavailable.
@@ -72,7 +68,7 @@ class Schedule:
         if queue.record.fifo:
             raise NotAllowedOnQueue("a message in a FIFO queue has the delay of its queue", field="queue", given=queue.name)
         now, until = self._log.clock.earliest_ms(), journal_until()
-        check_deliver_at(queue.record, deliver_at_ms, self.now_ms())
+        check_deliver_at(queue.record, deliver_at_ms, self._log.clock.latest_ms())
         partition, offset, sent_at_ms, message = await before(until, self._read(queue, text), _not_read)
         if deliver_at_ms > now:
             await before(until, self._delays.make_room_for(queue, deliver_at_ms - sent_at_ms), _not_read)

@@ -190,10 +190,6 @@ class MessageService:
         """`unreceived`: only what was received under no tag; else what nobody has leased now."""
         await self._browse.delete(await self._gate.queue(by, Verb.DELETE_MESSAGE, queue), id, unreceived=unreceived)
 
-    def now_ms(self) -> int:
-        """Returns the time by which a message is due: Kafka's, at the latest."""
-        return self._schedule.now_ms()
-
     @bounded(MESSAGES_S)
     async def cancel(self, by: Principal, queue: str, id: str) -> None:
         """Settles a message that is not due yet, under all tags: nobody is given it. Raises

@@ -138,7 +138,7 @@ class QueueService:
         return QueueCounts("", **{field: sum(getattr(row, field) for row in rows) for field in ADDED})
 
     def kafka_ms(self) -> int:
-        """Kafka's time (epoch ms), by which messages are sent."""
+        """Kafka's time (epoch ms) at the latest, by which messages are sent and due."""
         return self._overview.now_ms()
 
     @bounded(MESSAGES_S)

@@ -173,7 +173,7 @@ def test_an_expression_picks_messages_by_their_tag(client: Rocketmq, topic: str)
 
 def test_a_timed_message_is_taken_back_before_it_is_due_and_not_later(client: Rocketmq, topic: str) -> None:
     producer, consumer = client.producer(), client.simple("orders", topic, wait_s=8)
-    at = math.ceil(time.time()) + 4
+    at = math.ceil(time.time()) + 8
     back, kept = (client.send(producer, topic, body, at=at) for body in ("back", "kept"))
     far = client.send(producer, topic, "far", at=at + 86_400)
     assert client.send(producer, topic, "now", at=at - 100)["recall_handle"] in (None, "")

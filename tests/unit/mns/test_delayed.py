@@ -14,13 +14,10 @@ ID = "00000000-0000-8000-8000-000000000000"
 
 
 class Messages:
-    """Kafka's clock shows 1,000,000, whatever that of the worker does."""
+    """What was asked of the engine."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[Any, ...]] = []
-
-    def now_ms(self) -> int:
-        return 1_000_000
 
     async def reschedule(self, *asked: Any) -> None:
         self.asked.append(asked[1:])
@@ -31,7 +28,7 @@ async def test_it_is_due_so_long_from_now_by_kafkas_clock(monkeypatch: pytest.Mo
     monkeypatch.setattr("time.time_ns", lambda: (1_000 + set_s) * 1_000_000_000)
     messages = Messages()
     call = Call(cast(Any, None), "q", {}, None, {}, "", cast(Any, None))
-    engine = cast(Any, SimpleNamespace(messages=messages))
+    engine = cast(Any, SimpleNamespace(messages=messages, queues=SimpleNamespace(kafka_ms=lambda: 1_000_000)))
     handle, due_ms = await bring_forward(engine, call, ID, 2_000)
     assert (due_ms, message_of(handle)) == (1_002_000, ID)
     assert messages.asked == [("q", ID, 1_002_000)]

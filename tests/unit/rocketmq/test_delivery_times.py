@@ -19,18 +19,16 @@ from facade.dialects.rocketmq.wire.rocketmq_pb2 import Code, MessageType
 from schemas.vocabulary import MessageState
 from tests.unit.records import queue_record
 
+# What Kafka's clock shows.
 NOW_MS = 1_000_000
 ID = "00000000-0000-8000-8000-000000000000"
 
 
 class Messages:
-    """Kafka's clock shows NOW_MS; a message that was taken back is settled."""
+    """A message that was taken back is settled."""
 
     def __init__(self) -> None:
         self.entries: list[SendEntry] = []
-
-    def now_ms(self) -> int:
-        return NOW_MS
 
     async def send(self, by: Any, queue: str, entries: list[SendEntry]) -> list[Sent]:
         self.entries += entries
@@ -55,7 +53,7 @@ def messages() -> Messages:
 
 
 def asked(messages: Messages, body: Any) -> Call:
-    queues = SimpleNamespace(known=lambda name, by: queue_record("q", 1))
+    queues = SimpleNamespace(known=lambda name, by: queue_record("q", 1), kafka_ms=lambda: NOW_MS)
     engine = cast(Any, SimpleNamespace(messages=messages, queues=queues, settings=SimpleNamespace(secret="s")))
     return Call(
         cast(Any, NOBODY),

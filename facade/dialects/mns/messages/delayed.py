@@ -46,6 +46,6 @@ async def bring_forward(engine: Engine, call: Call, id: str, after_ms: int) -> t
     """Has a message be due so long from now: its next handle, and when that is. Raises as `revoke`
     does.
     """
-    due_ms = engine.messages.now_ms() + after_ms
+    due_ms = engine.queues.kafka_ms() + after_ms
     await engine.messages.reschedule(call.by, address(call.name).queue, id, due_ms)
     return _text(due_ms, id), due_ms

@@ -65,6 +65,6 @@ async def recall_message(call: Call, clients: Clients) -> pb.RecallMessageRespon
     except MessageNotFound:
         # Settled before it was due, so it was taken back already: nobody can have received it.
         found = await call.engine.messages.peek(call.by, record.name, handle.id, None)
-        if found.state != MessageState.SETTLED or call.engine.messages.now_ms() >= handle.due_ms:
+        if found.state != MessageState.SETTLED or call.engine.queues.kafka_ms() >= handle.due_ms:
             raise
     return pb.RecallMessageResponse(status=ok(), message_id=handle.message_id)

@@ -85,7 +85,7 @@ def _deliver_at_ms(call: Call, properties: pb.SystemProperties) -> int:
     most_ms = call.common.settings.rocketmq_max_delay_s * 1000
     # Rounded up, for a message is never early.
     at_ms = time_ms(properties.delivery_timestamp, Code.ILLEGAL_DELIVERY_TIME, "delivery time")
-    delay_ms = at_ms - call.engine.messages.now_ms()
+    delay_ms = at_ms - call.engine.queues.kafka_ms()
     if delay_ms > most_ms:
         about = f"the delivery time is at most {most_ms // 1000} s from now (LEASEWAY_ROCKETMQ_MAX_DELAY_S)"
         raise RocketError(Code.ILLEGAL_DELIVERY_TIME, f"{about}, given {delay_ms // 1000} s")
