@@ -225,7 +225,8 @@ class State(Struct, frozen=True):
 
 class TagCounts(Struct, frozen=True):
     """Exact counts of one tag's window in one unit; `ahead` is how many at or above the cursor were
-    taken already, open or settled; `deferred` are not in it.
+    taken already, open or settled; `deferred` are not in it. `lowest` is the lowest open offset,
+    which may be below the floor when it was deferred; the floor with many open messages.
     """
 
     ready: int
@@ -236,6 +237,7 @@ class TagCounts(Struct, frozen=True):
     floor: int
     ahead: int
     deferred: int
+    lowest: int
 
 
 class TagDump(Struct, frozen=True):

@@ -63,7 +63,7 @@ class UpkeepScripts:
         for tag in tags:
             names += (keys.tag(tag).visible, keys.tag(tag).delayed, keys.tag(tag).delivery)
         _, out = await self.units.scripts.run("info", names, (generation, now_ms, *tags))
-        return [TagCounts(*out[i : i + 8]) for i in range(0, len(out), 8)]
+        return [TagCounts(*out[i : i + 9]) for i in range(0, len(out), 9)]
 
     async def dump(self, unit: Unit, generation: int, tags: Sequence[int]) -> Dump:
         """One moment of a unit under `tags`. Holds Redis up for about 2 us per open message. Raises

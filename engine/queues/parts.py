@@ -19,7 +19,8 @@ from engine.queues.lives.making import Making
 from engine.queues.lives.purges import Purges
 from engine.queues.lives.topic_loss import TopicGuard
 from engine.queues.lives.topics import QueueTopics
-from engine.queues.overview.collector import Collector, Counting
+from engine.queues.overview.collector import Collector
+from engine.queues.overview.counting import Counting
 from engine.queues.overview.overview import Overview
 from engine.queues.policies import Policies
 from engine.queues.queues import Queues

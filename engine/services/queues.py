@@ -13,7 +13,7 @@ from engine.catalog.catalog import Catalog
 from engine.errors import InvalidValue
 from engine.gate import Gate
 from engine.queues.callers.access import Access
-from engine.queues.overview.overview import ADDED, page
+from engine.queues.overview.overview import page
 from engine.queues.parts import QueueParts
 from engine.rules.grants import any_granted
 from engine.rules.limits import SORTS, check_asked
@@ -120,22 +120,26 @@ class QueueService:
         prefix names, that the caller may look at, in an order of SORTS; and the cursor of the next
         page. Raises InvalidValue, StoreUnavailable.
         """
-        self._access.authorise(by, Verb.LIST_QUEUES)
         check_asked("limit", limit)
         if sort not in SORTS:
             raise InvalidValue(f"sort must be one of {', '.join(SORTS)}, given {sort[:200]!r}", field="sort", given=sort)
-        queues = [self._catalog.queues[name] for name in self._listed(by, prefix, None)]
-        rows = await self._overview.of(queue for queue in queues if by.admin or self._access.may(by, Verb.GET_QUEUE, queue))
-        some, after = page(rows, sort, limit, cursor)
-        return [replace(row, name=short(by.account, row.name)) for row in some], after
+        self._access.authorise(by, Verb.LIST_QUEUES)
+        names = self._listed(by, prefix, None)
+        return page(await self._counted(by, names), sort, limit, cursor)
 
     @bounded(MESSAGES_S)
-    async def count_all(self) -> QueueCounts:
-        """What was counted last in all queues together, without a name or a time; for whoever asks.
-        Raises StoreUnavailable.
+    async def count_each(self, by: Principal, prefix: str = "") -> list[QueueCounts]:
+        """As `list_counts`, of all queues that the caller may look at, in whatever account: an
+        administrator of the service has every queue. Raises StoreUnavailable.
         """
-        rows = await self._overview.of(self._catalog.queues.values())
-        return QueueCounts("", **{field: sum(getattr(row, field) for row in rows) for field in ADDED})
+        self._access.authorise(by, Verb.LIST_QUEUES)
+        prefix = full(by.account, prefix)
+        return await self._counted(by, [name for name in self._catalog.names if name.startswith(prefix)])
+
+    async def _counted(self, by: Principal, names: Sequence[str]) -> list[QueueCounts]:
+        queues = [self._catalog.queues[name] for name in names]
+        rows = await self._overview.of(queue for queue in queues if by.admin or self._access.may(by, Verb.GET_QUEUE, queue))
+        return [replace(row, name=short(by.account, row.name)) for row in rows] if by.account else rows
 
     def kafka_ms(self) -> int:
         """Kafka's time (epoch ms) at the latest, by which messages are sent and due."""

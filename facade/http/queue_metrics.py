@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterable, Iterator
+import heapq
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -17,6 +18,7 @@ from engine.errors import EngineError
 from engine.rules.limits import MAX_QUEUE_NAME
 from facade.http.operation import Answer, Call, Example, Operation
 from facade.http.problem import ProblemError
+from schemas.vocabulary import ANONYMOUS
 
 if TYPE_CHECKING:
     from engine.engine import Engine
@@ -26,17 +28,16 @@ MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 STATES = ("ready", "delayed", "leased", "parked", "stored")
 # Queues with the oldest messages that GET /metrics names.
 WORST = 50
-PAGE = 1000
 # Who scrapes has the other metrics after so long, whatever Redis does.
 WITHIN_S = 2.0
 MESSAGES = "leaseway_queue_messages"
 AGE = "leaseway_queue_oldest_message_age_seconds"
 FAMILIES = {
     MESSAGES: "Messages of a queue that are not settled, by state, added up over its tags.",
-    AGE: "Age of the oldest message of a queue that is not settled, delayed and leased ones too; 0 without one.",
+    AGE: "Age of the oldest message of a queue that is not settled, leased ones and delays under five minutes too; 0 = none.",
 }
 TOTAL = "leaseway_messages"
-_TOTAL_ABOUT = "Messages of all queues that are not settled, by state, added up over tags."
+_TOTAL_ABOUT = "Messages of all queues that who asks may look at, not settled, by state, added up over tags."
 
 
 class QueueMetricsQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -61,11 +62,11 @@ def lines(rows: Iterable[QueueCounts], families: Iterable[str], now_ms: int) -> 
                     yield f'{family}{{queue="{row.name}",state="{state}"}} {getattr(row, state)}\n'
 
 
-def totals(row: QueueCounts) -> Iterator[str]:
-    """The series of all queues together."""
+def totals(rows: Sequence[QueueCounts]) -> Iterator[str]:
+    """The series of these queues together."""
     yield from _head(TOTAL, _TOTAL_ABOUT)
     for state in STATES:
-        yield f'{TOTAL}{{state="{state}"}} {getattr(row, state)}\n'
+        yield f'{TOTAL}{{state="{state}"}} {sum(getattr(row, state) for row in rows)}\n'
 
 
 def _head(family: str, about: str) -> tuple[str, str]:
@@ -73,16 +74,17 @@ def _head(family: str, about: str) -> tuple[str, str]:
 
 
 async def worst(engine: Engine, call: Call) -> bytes:
-    """What is in all queues, and in those with the oldest messages; nothing while Redis is away or
-    has not answered for WITHIN_S, and no names for who may list none.
+    """What is in all queues that who asks may look at, and in those with the oldest messages.
+    Nothing for nobody in particular; nor while Redis is away or has not answered for WITHIN_S.
     """
-    text = ""
+    if not call.by.admin and call.by.id == ANONYMOUS:
+        return b""
     with contextlib.suppress(EngineError, TimeoutError):
         async with asyncio.timeout(WITHIN_S):
-            text = "".join(totals(await engine.queues.count_all()))
-            rows, _ = await engine.queues.list_counts(call.by, sort="oldest", limit=WORST)
-            text += "".join(lines(rows, FAMILIES, engine.queues.kafka_ms()))
-    return text.encode()
+            rows = await engine.queues.count_each(call.by)
+            oldest = heapq.nsmallest(WORST, rows, key=lambda row: (row.oldest_at_ms or 2**53, row.name))
+            return "".join((*totals(rows), *lines(oldest, FAMILIES, engine.queues.kafka_ms()))).encode()
+    return b""
 
 
 async def _run(engine: Engine, call: Call) -> Answer:
@@ -92,11 +94,7 @@ async def _run(engine: Engine, call: Call) -> Answer:
         raise ProblemError(
             "invalid_value", f"family must be one of {', '.join(FAMILIES)}, given {family[:200]!r}", field="family", given=family
         )
-    rows: list[QueueCounts] = []
-    cursor: str | None = ""
-    while cursor is not None:
-        some, cursor = await engine.queues.list_counts(call.by, asked.prefix, limit=PAGE, cursor=cursor)
-        rows += some
+    rows = await engine.queues.count_each(call.by, asked.prefix)
     families = FAMILIES if family is UNSET else (family,)
     return Answer("".join(lines(rows, families, engine.queues.kafka_ms())).encode(), media_type=MEDIA_TYPE)
 

@@ -8,17 +8,18 @@
 -- ARGV + tag ids
 -- OUT 1 status
 -- OUT 2 tags: {ready, delayed, leased, parked, cursor, floor, how many are taken ahead of the cursor, how many are
---   deferred, per tag}
+--   deferred, lowest open offset, per tag}; of more than 2000 open messages the lowest is the floor
 -- STATUS OK LOST
 -- INV floor <= every open offset of its tag, but for what was brought; <= all that is deferred and not in the wheel; it
 --   never falls
 -- COST O(tags x min(open, 2000 + steps of the floor))
--- VERSION 5
+-- VERSION 6
 -- INCLUDE clock journal guard
 local meta, outbox = KEYS[1], KEYS[2]
 local now = clock(ARGV[2])
 local out, unfiled = {}, tonumber(redis.call('HGET', meta, 'unfiled') or math.huge)
 local function floor_of(id, visible, cursor, open)
+  local lowest = math.huge
   local floor = math.min(tonumber(redis.call('HGET', meta, 'f:' .. id)), cursor)
   -- What is open below the floor was deferred, and then brought.
   local found = math.max(floor, math.min(cursor, unfiled))
@@ -26,6 +27,7 @@ local function floor_of(id, visible, cursor, open)
     for _, member in ipairs(redis.call('ZRANGE', visible, 0, -1)) do
       local off = tonumber(member)
       if off >= floor then found = math.min(found, off) end
+      lowest = math.min(lowest, off)
     end
   elseif open > 0 then
     local most = found
@@ -39,7 +41,7 @@ local function floor_of(id, visible, cursor, open)
     redis.call('HSET', meta, 'f:' .. id, found)
     journal(meta, outbox, now, 'floor', tonumber(id), {found})
   end
-  return found
+  return found, math.min(lowest, found)
 end
 for i = 3, #ARGV do
   local k = 2 + (i - 3) * 3
@@ -55,9 +57,10 @@ for i = 3, #ARGV do
   local ready = redis.call('ZCOUNT', visible, '-inf', now)
   local waiting, parked = redis.call('ZCARD', delayed), redis.call('ZCOUNT', visible, PARKED, '+inf')
   local deferred = tonumber(redis.call('HGET', meta, 't:' .. ARGV[i]) or '0')
-  local floor = floor_of(ARGV[i], visible, cursor, open)
+  local floor, lowest = floor_of(ARGV[i], visible, cursor, open)
   local ahead = tonumber(unit.ahead or '0')
-  for _, v in ipairs({ready, waiting, open - ready - waiting - parked, parked, cursor, floor, ahead, deferred}) do
+  local leased = open - ready - waiting - parked
+  for _, v in ipairs({ready, waiting, leased, parked, cursor, floor, ahead, deferred, lowest}) do
     out[#out + 1] = v
   end
 end

@@ -13,11 +13,12 @@ import msgspec
 
 from state.keys import changed_key, overview_key
 from state.redis.connection import Connection
+from state.redis.script_caller import ScriptCaller
 
 
 class Counted(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Messages of a queue by their state, over all partitions and tags; when the oldest of them was
-    sent (0 = there is none), and when they were counted (epoch ms).
+    sent (0 = there is none, or that is not known), and when they were counted (epoch ms).
     """
 
     ready: int
@@ -35,41 +36,45 @@ _DECODER = msgspec.msgpack.Decoder(Counted)
 
 class OverviewStore:
     """The rows of all queues, by incarnation. Any number of workers may call; the last row that is
-    written of a queue stands. Every method raises StateUnavailable.
+    written of a queue stands. Every method raises StateUnavailable, and StateLost as a script does.
     """
 
     def __init__(self, connection: Connection, prefix: str) -> None:
-        self._connection = connection
+        self._ask = ScriptCaller(connection).ask
         self._rows = overview_key(prefix)
         self._changed = changed_key(prefix)
 
     async def note_changed(self, incarnations: Iterable[str]) -> None:
         """These queues are in use: they are to be counted again soon."""
         if names := [*incarnations]:
-            await self._connection.call("SADD", self._changed, *names)
+            await self._ask("SADD", self._changed, *names)
 
     async def take_changed(self, most: int) -> list[str]:
         """Returns up to so many of those queues, which are then no longer among them."""
-        return [name.decode() for name in await self._connection.call("SPOP", self._changed, most)]
+        return [name.decode() for name in await self._ask("SPOP", self._changed, most)]
 
     async def write(self, rows: Mapping[str, Counted]) -> None:
         """Keeps the rows."""
         if rows:
             fields = [part for name, row in rows.items() for part in (name, _ENCODER.encode(row))]
-            await self._connection.call("HSET", self._rows, *fields)
+            await self._ask("HSET", self._rows, *fields)
 
     async def drop(self, incarnations: Iterable[str]) -> None:
         """Forgets the rows of queues that are gone."""
         if names := [*incarnations]:
-            await self._connection.call("HDEL", self._rows, *names)
+            await self._ask("HDEL", self._rows, *names)
 
     async def size(self) -> int:
         """Returns how many rows there are."""
-        return int(await self._connection.call("HLEN", self._rows))
+        return int(await self._ask("HLEN", self._rows))
+
+    async def names(self) -> set[str]:
+        """Returns the incarnations that have a row."""
+        return {name.decode() for name in await self._ask("HKEYS", self._rows)}
 
     async def all(self) -> dict[str, Counted]:
         """Returns every row; one that another version has written otherwise is left out."""
-        found = await self._connection.call("HGETALL", self._rows)
+        found = await self._ask("HGETALL", self._rows)
         rows = {}
         for name, packed in zip(found[::2], found[1::2], strict=True):
             try:

@@ -58,7 +58,7 @@ MEANINGS = {
     "leaseway_connections_refused_total": ("counter", "Connections beyond the bound, while none was idle."),
     "leaseway_connections_idle_closed_total": ("counter", "Idle connections that were closed for new ones."),
     "leaseway_alarm": ("gauge", "What needs attention, by `kind` and `queue`; see below."),
-    TOTAL: ("gauge", "Messages of all queues that are not settled, by `state`, as one worker counts them for all."),
+    TOTAL: ("gauge", "Messages, not settled, of all queues that who asks may look at, by `state`."),
     MESSAGES: (
         "gauge",
         (
@@ -69,8 +69,8 @@ MEANINGS = {
     AGE: (
         "gauge",
         (
-            "Age of the oldest message of a `queue` that is not settled, delayed and leased ones too; 0 without one. "
-            "Of the same queues."
+            "Age of the oldest message of a `queue` that is not settled, leased ones and delays under five minutes "
+            "too; 0 = none. Of the same queues."
         ),
     ),
     "leaseway_journal_lag_seconds": (

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import time
+from typing import Any
 
 import pytest
 import redis
 
 from engine.engine import Engine
-from engine.errors import InvalidValue
-from engine.queues.overview import collector
+from engine.errors import InvalidValue, StoreUnavailable
+from engine.queues.overview import turns
+from engine.queues.overview.overview import FRESH_S
 from engine.shapes import Principal, QueueCounts
 from schemas.records.settings import QueueSettings
+from state.errors import StateUnavailable
+from state.keys import Unit
+from state.upkeep import UpkeepScripts
 from tests.integration.conftest import MakeEngine
 from tests.integration.drive import BY, ack, eventually, receive, send
 from tests.services import Services
@@ -117,13 +122,69 @@ async def test_a_queue_that_is_gone_leaves_no_row(own_engine: Engine) -> None:
 
 
 async def test_a_queue_of_nobody_is_counted_in_its_turn(own_engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(collector, "STILL_S", 1.0)
+    monkeypatch.setattr(turns, "STILL_S", 1.0)
     await own_engine.queues.create_queue(BY, "q", QueueSettings(partitions=1))
     await _counted(own_engine, "q", backlog=0)
     # As a producer of Kafka does, of which no worker hears.
     record = own_engine.catalog.queues["q"]
     await own_engine.log.append(record.topic, 0, b"raw")
     await _counted(own_engine, "q", backlog=1)
+
+
+async def test_a_message_that_comes_back_from_a_far_delay_has_its_age(own_engine: Engine) -> None:
+    await own_engine.queues.create_queue(BY, "q", QueueSettings(partitions=1))
+    (sent,) = await send(own_engine, "q", "far", delay_ms=400_000)
+    row = await _counted(own_engine, "q", delayed=1)
+    assert row.oldest_at_ms == 0, "it waits in the wheel, and no offset is open"
+    await own_engine.messages.reschedule(BY, "q", sent.id, int(time.time() * 1000) + 1_000)
+    row = await _counted(own_engine, "q", within_s=20, ready=1, delayed=0)
+    assert sent.sent_at_ms - 2_000 <= row.oldest_at_ms <= sent.sent_at_ms
+
+
+async def test_a_queue_that_is_made_again_has_no_age_of_its_last_life(own_engine: Engine) -> None:
+    for life in range(2):
+        await own_engine.queues.create_queue(BY, "q", QueueSettings(partitions=1))
+        (sent,) = await send(own_engine, "q", f"{life}")
+        row = await _counted(own_engine, "q", ready=1)
+        assert sent.sent_at_ms - 2_000 <= row.oldest_at_ms <= sent.sent_at_ms
+        await asyncio.sleep(3)
+        await own_engine.queues.delete_queue(BY, "q")
+
+
+async def test_one_queue_that_can_not_be_counted_keeps_no_other(
+    own_engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("broken", "good"):
+        await own_engine.queues.create_queue(BY, name, QueueSettings(partitions=1))
+    broken = own_engine.catalog.queues["broken"].incarnation
+    info = UpkeepScripts.info
+
+    async def failing(self: UpkeepScripts, unit: Unit, *arguments: Any, **options: Any) -> Any:
+        if unit.incarnation == broken:
+            raise RuntimeError("a poisoned key")
+        return await info(self, unit, *arguments, **options)
+
+    monkeypatch.setattr(UpkeepScripts, "info", failing)
+    await _counted(own_engine, "good", backlog=0)
+    await send(own_engine, "good", "a")
+    await _counted(own_engine, "good", backlog=1)
+    assert (await _row(own_engine, "broken")).as_of_ms == 0
+
+
+async def test_what_redis_refuses_is_no_row(own_engine: Engine, stack: Services) -> None:
+    await own_engine.queues.create_queue(BY, "q", QueueSettings(partitions=1))
+    await _counted(own_engine, "q", backlog=0)
+    store = own_engine.parts.administration.queues.collector.store
+    with redis.Redis.from_url(stack.redis_url) as client:
+        prefix = own_engine.settings.topic_prefix
+        client.set(f"{prefix}:overview", "no hash")
+        with pytest.raises(StateUnavailable, match="WRONGTYPE"):
+            await store.all()
+        await asyncio.sleep(FRESH_S)
+        with pytest.raises(StoreUnavailable):
+            await own_engine.queues.list_counts(BY)
+        client.delete(f"{prefix}:overview")
+    await _counted(own_engine, "q", backlog=0)
 
 
 async def test_pages_and_what_is_refused(own_engine: Engine) -> None:
@@ -151,3 +212,13 @@ async def test_nobody_sees_the_numbers_of_a_queue_that_they_may_not_look_at(make
     await _counted(engine, "q", backlog=0)
     stranger = Principal("stranger")
     assert await engine.queues.list_counts(stranger) == ([], None)
+    assert await engine.queues.count_each(stranger) == []
+
+
+async def test_an_administrator_has_the_queues_of_all_accounts_in_one_answer(own_engine: Engine) -> None:
+    member = Principal("222222222222", account="222222222222", admin=True)
+    await own_engine.queues.create_queue(member, "theirs", QueueSettings(partitions=1))
+    await own_engine.queues.create_queue(BY, "ours", QueueSettings(partitions=1))
+    names = [row.name for row in await own_engine.queues.count_each(BY)]
+    assert "ours" in names
+    assert any(name.endswith("theirs") for name in names)

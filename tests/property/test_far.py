@@ -284,6 +284,8 @@ class Run:
                 (f"{known.mark[0]}:{known.mark[1]}", counts, known.excepted),
             )
             assert found == told, f"tag {tag}: Redis {found}, journal {told}"
+            (counted,) = await self.store.upkeep.info(self.unit, GENERATION, [tag], now_ms=self.now)
+            assert counted.lowest == min((*here.open, counted.floor)), (tag, counted, here.open)
 
     async def end(self) -> None:
         self.now += 40 * SLOT_MS

@@ -6,19 +6,19 @@ came. Only what was there before the looks that are remembered is read.
 
 from __future__ import annotations
 
-import contextlib
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 from engine.errors import EngineError
-from engine.log import Log, TopicPartition
+from engine.log import Log, Record
+from state.keys import Unit
 
 # A time between two looks that are no further apart is not looked up.
 EXACT_MS = 2_000
 # As long looks at the end of a partition are remembered.
 REMEMBERED_MS = 60_000
 # Records that are read in a round, so that many queues with old messages cost Kafka little.
-READS = 200
+READS = 64
 
 
 class _Looks:
@@ -64,37 +64,47 @@ class Ages:
 
     def __init__(self, log: Log) -> None:
         self._log = log
-        self._looks: dict[TopicPartition, _Looks] = {}
+        self._looks: dict[str, dict[int, _Looks]] = {}
         self._reads_left = READS
 
     def begin_round(self) -> None:
         """READS records may be read again."""
         self._reads_left = READS
 
-    def note_end(self, part: TopicPartition, end: int, now_ms: int) -> None:
+    def note_end(self, unit: Unit, end: int, now_ms: int) -> None:
         """A partition ended there at that time."""
-        looks = self._looks.get(part)
-        if looks is None:
-            looks = self._looks[part] = _Looks()
-        looks.note(end, now_ms)
+        self._of(unit).note(end, now_ms)
 
-    def forget(self, parts: Sequence[TopicPartition]) -> None:
-        """These partitions are gone."""
-        for part in parts:
-            self._looks.pop(part, None)
+    def forget(self, incarnations: Iterable[str]) -> None:
+        """These lives of queues are over."""
+        for incarnation in incarnations:
+            self._looks.pop(incarnation, None)
 
-    async def sent_at_ms(self, part: TopicPartition, offset: int) -> int | None:
-        """Returns when the first record from an offset on was sent. When it can't be read now, that
-        is the time of one before it; None = there is none that was read.
+    async def sent_at_ms(self, topic: str, unit: Unit, offset: int) -> int:
+        """Returns when the record at an offset was sent. When it can't be read now, that is the
+        time of one before it; 0 = there is none that was read.
         """
-        looks = self._looks.setdefault(part, _Looks())
+        looks = self._of(unit)
         known = looks.at(offset)
         if known is not None:
             return known
         if self._reads_left:
             self._reads_left -= 1
-            with contextlib.suppress(EngineError):
-                chunk = await self._log.fetch(*part, offset, 1, 1)
-                if chunk.records:
-                    looks.read = (offset, chunk.records[0].timestamp_ms)
-        return looks.read[1] if 0 <= looks.read[0] <= offset else None
+            await self._read(topic, unit, offset, looks)
+        return looks.read[1] if 0 <= looks.read[0] <= offset else 0
+
+    async def _read(self, topic: str, unit: Unit, offset: int, looks: _Looks) -> None:
+        def note(record: Record) -> None:
+            looks.read = (record.offset, record.timestamp_ms)
+
+        try:
+            await self._log.read_each(topic, unit.partition, [offset], note)
+        except EngineError:
+            return  # the next round reads it
+
+    def _of(self, unit: Unit) -> _Looks:
+        partitions = self._looks.setdefault(unit.incarnation, {})
+        looks = partitions.get(unit.partition)
+        if looks is None:
+            looks = partitions[unit.partition] = _Looks()
+        return looks

@@ -17,14 +17,14 @@ from engine.shapes import QueueCounts
 from state.errors import StateError
 from state.shared.overview import Counted, OverviewStore
 
-# The numbers of rows that may be added up.
-ADDED = ("backlog", "ready", "delayed", "leased", "parked", "stored")
 # How long rows are shown that were read from Redis, so that many who look cost one read.
 FRESH_S = 0.5
 
 
 class Overview:
-    """Rows of the overview, read at most once in FRESH_S. Any number of tasks may ask."""
+    """Rows of the overview, read at most once in FRESH_S, and once at a time. Any number of tasks
+    may ask.
+    """
 
     def __init__(self, store: OverviewStore, clock: LogClock) -> None:
         self._store = store
@@ -43,10 +43,11 @@ class Overview:
 
     async def _rows(self) -> Mapping[str, Counted]:
         now = asyncio.get_running_loop().time()
-        if self._read is None or now - self._read_at >= FRESH_S or (self._read.done() and self._read.exception() is not None):
+        read = self._read
+        if read is None or (read.done() and (now - self._read_at >= FRESH_S or read.exception() is not None)):
             self._read, self._read_at = asyncio.ensure_future(self._store.all()), now
         try:
-            return await asyncio.shield(self._read)
+            return await asyncio.shield(self._read)  # type: ignore[arg-type]
         except StateError as error:
             raise StoreUnavailable(str(error)) from error
 

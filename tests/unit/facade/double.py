@@ -11,7 +11,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 from engine.errors import Denied, EngineError, NotAuthenticated
-from engine.shapes import Alarm, Delivery, Peeked, Principal, QueueCounts, QueueInfo, TagInfo, TaskInfo
+from engine.shapes import Alarm, Delivery, Peeked, Principal, QueueInfo, TagInfo, TaskInfo
 from runtime.asked import Asked
 from schemas.filters import Condition, Filter
 from schemas.records import Attribute, Message, Origin, QueueRecord
@@ -87,7 +87,7 @@ class RecordingAudit:
 
 
 # What GET /metrics asks for: it is never held.
-METRICS = ("count_all", "list_counts")
+METRICS = ("count_each",)
 
 
 class RecordingEngine:
@@ -98,7 +98,7 @@ class RecordingEngine:
     def __init__(self) -> None:
         self.messages = self.queues = self.callers = self.tasks = self.alerts = self.transactions = self.routes = self
         self.calls: list[tuple[Any, ...]] = []
-        self.answers: dict[str, Any] = {"count_all": QueueCounts(""), "list_counts": ([], None)}
+        self.answers: dict[str, Any] = {"count_each": []}
         self.error: BaseException | None = None
         self.credentials: list[tuple[str | None, str | None]] = []
         self.audit = RecordingAudit()

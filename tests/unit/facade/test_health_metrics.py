@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-from typing import Any
 
 import httpx
 import pytest
@@ -128,14 +127,19 @@ async def test_metrics_name_no_queue_to_who_is_not_told_of_all(
 async def test_metrics_have_all_messages_and_the_worst_queues(
     client: httpx.AsyncClient, engine: RecordingEngine
 ) -> None:
-    engine.answers["count_all"] = QueueCounts("", ready=40, leased=2)
-    engine.answers["list_counts"] = [QueueCounts("orders", ready=7, oldest_at_ms=4_000, as_of_ms=9_000)], None
-    lines = (await client.get("/metrics")).text.splitlines()
-    assert 'leaseway_messages{state="ready"} 40' in lines
-    assert 'leaseway_queue_messages{queue="orders",state="ready"} 7' in lines
-    assert 'leaseway_queue_oldest_message_age_seconds{queue="orders"} 6.0' in lines
+    engine.answers["count_each"] = [
+        QueueCounts(f"q{n}", ready=n, oldest_at_ms=4_000 + n * 10, as_of_ms=9_000) for n in range(60)
+    ]
+    who = ("k", "secret")
+    lines = (await client.get("/metrics", auth=who)).text.splitlines()
+    assert f'leaseway_messages{{state="ready"}} {sum(range(60))}' in lines
+    assert 'leaseway_queue_messages{queue="q7",state="ready"} 7' in lines
+    assert 'leaseway_queue_oldest_message_age_seconds{queue="q0"} 6.0' in lines
+    assert 'leaseway_queue_oldest_message_age_seconds{queue="q49"} 5.51' in lines
+    assert not any('queue="q50"' in line for line in lines)
+    assert "leaseway_messages" not in (await client.get("/metrics")).text, "nobody in particular has no numbers"
     engine.error = StoreUnavailable("away")
-    text = (await client.get("/metrics")).text
+    text = (await client.get("/metrics", auth=who)).text
     assert "leaseway_messages" not in text
     assert "leaseway_requests_total" in text
 
@@ -145,24 +149,18 @@ async def test_metrics_do_not_wait_for_a_mute_redis(
 ) -> None:
     monkeypatch.setattr(queue_metrics, "WITHIN_S", 0.01)
 
-    async def count_all() -> QueueCounts:
+    async def count_each(by: Principal, prefix: str = "") -> list[QueueCounts]:
         await asyncio.Event().wait()
-        return QueueCounts("")
+        return []
 
-    engine.count_all = count_all  # type: ignore[attr-defined]
-    assert "leaseway_requests_total" in (await client.get("/metrics")).text
+    engine.count_each = count_each  # type: ignore[attr-defined]
+    assert "leaseway_requests_total" in (await client.get("/metrics", auth=("k", "secret"))).text
 
 
-async def test_metrics_of_queues_are_of_all_pages(client: httpx.AsyncClient, engine: RecordingEngine) -> None:
-    pages = iter([([QueueCounts("a", ready=1, as_of_ms=9)], "next"), ([QueueCounts("b", ready=2, as_of_ms=9)], None)])
-
-    async def list_counts(by: Principal, prefix: str, *, limit: int, cursor: str) -> Any:
-        engine.calls.append((prefix, cursor))
-        return next(pages)
-
-    engine.list_counts = list_counts  # type: ignore[attr-defined]
+async def test_metrics_of_queues(client: httpx.AsyncClient, engine: RecordingEngine) -> None:
+    engine.answers["count_each"] = [QueueCounts("a", ready=1, as_of_ms=9), QueueCounts("b", ready=2, as_of_ms=9)]
     answer = await client.get("/metrics/queues?prefix=o&family=leaseway_queue_messages")
-    assert engine.calls == [("o", ""), ("o", "next")]
+    assert [call[:1] + call[2:] for call in engine.calls] == [("count_each", "o")]
     assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
     found = [line for line in answer.text.splitlines() if 'state="ready"' in line]
     assert found == [f'leaseway_queue_messages{{queue="{name}",state="ready"}} {n}' for n, name in enumerate("ab", 1)]

@@ -38,8 +38,8 @@ def test_one_family_alone() -> None:
 
 
 def test_totals() -> None:
-    found = _samples("".join(totals(ROWS[0])))
-    assert {state: found[TOTAL, "", state] for state in STATES} == dict(zip(STATES, (1, 2, 3, 4, 5), strict=True))
+    found = _samples("".join(totals([ROWS[0], ROWS[0]])))
+    assert {state: found[TOTAL, "", state] for state in STATES} == dict(zip(STATES, (2, 4, 6, 8, 10), strict=True))
 
 
 def test_2000_queues_are_written_in_a_tenth_of_a_second() -> None:

@@ -93,7 +93,7 @@ class QueueCountsReply(Reply, frozen=True, kw_only=True):
     leased: Annotated[Count, about("With consumers.")]
     parked: Annotated[Count, about("FIFO: each the first of a group that waits for somebody to unpark it.")]
     stored: Annotated[Count, about("In Kafka, beyond what is in hand: will be ready.")]
-    oldest_at_ms: Annotated[int | None, about("When the oldest message was sent that is not settled (epoch ms); null = there is none.")]
+    oldest_at_ms: Annotated[int | None, about("When the oldest one was sent that is not settled (epoch ms); null = none, or not known.")]
     as_of_ms: Annotated[int | None, about("When that was counted (epoch ms); null = it was not yet.")]
 
 

@@ -1,0 +1,87 @@
+"""Counts what is in queues, at Kafka and Redis."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+
+from engine.catalog.catalog import Catalog
+from engine.errors import LogUnavailable
+from engine.log import Log, TopicPartition
+from engine.queues.overview.ages import Ages
+from engine.rules.queue import Queue
+from engine.window.window import Recovery
+from state.clock.service_clock import ServiceClock
+from state.errors import StateError, StateLost
+from state.replies import TagCounts
+from state.shared.overview import Counted
+from state.upkeep import UpkeepScripts
+
+logger = logging.getLogger(__name__)
+
+
+class Counting:
+    """Counts queues. State that was lost is rebuilt beside the call."""
+
+    def __init__(self, log: Log, upkeep: UpkeepScripts, catalog: Catalog, recovery: Recovery, clock: ServiceClock) -> None:
+        self._log = log
+        self._upkeep = upkeep
+        self._catalog = catalog
+        self._recovery = recovery
+        self._clock = clock
+        self._ages = Ages(log)
+
+    def begin_round(self, gone: Iterable[str]) -> None:
+        """A new round begins, without the lives of queues that are over: as much may be read from
+        Kafka again.
+        """
+        self._ages.forget(gone)
+        self._ages.begin_round()
+
+    async def count(self, queues: Sequence[Queue]) -> dict[str, Counted]:
+        """Returns the rows of queues by incarnation, without those that can't be counted now.
+        Raises StateUnavailable.
+        """
+        log_ms = self._log.clock.earliest_ms()
+        try:
+            ends = await self._log.end_offsets([(queue.topic, unit.partition) for queue in queues for unit in queue.units])
+        except LogUnavailable as error:
+            logger.debug("action=count_queues error=%s", error)
+            return {}
+        for queue in queues:
+            for unit in queue.units:
+                self._ages.note_end(unit, ends.get((queue.topic, unit.partition), 0), log_ms)
+        rows = await asyncio.gather(*(self._row(queue, ends) for queue in queues), return_exceptions=True)
+        found = {}
+        for queue, row in zip(queues, rows, strict=True):
+            if isinstance(row, StateLost):
+                self._recovery.recover_soon(queue)
+            elif isinstance(row, StateError) or (isinstance(row, BaseException) and not isinstance(row, Exception)):
+                raise row
+            elif isinstance(row, Exception):
+                logger.warning("action=count_queues queue=%s error=%r", queue.name, row)
+            else:
+                found[queue.incarnation] = row
+        return found
+
+    async def _row(self, queue: Queue, ends: Mapping[TopicPartition, int]) -> Counted:
+        looks = (self._upkeep.info(unit, self._catalog.generation, queue.tag_ids) for unit in queue.units)
+        units = await asyncio.gather(*looks)
+        ready = delayed = leased = parked = stored = oldest_ms = 0
+        for unit, tags in zip(queue.units, units, strict=True):
+            end = ends.get((queue.topic, unit.partition), 0)
+            behind = [max(0, end - tag.cursor - tag.ahead) for tag in tags]
+            ready += sum(tag.ready for tag in tags)
+            delayed += sum(tag.delayed + tag.deferred for tag in tags)
+            leased += sum(tag.leased for tag in tags)
+            parked += sum(tag.parked for tag in tags)
+            stored += sum(behind)
+            lowest = [tag.lowest for tag, more in zip(tags, behind, strict=True) if more or _is_open(tag)]
+            if lowest and (at_ms := await self._ages.sent_at_ms(queue.topic, unit, min(lowest))):
+                oldest_ms = min(oldest_ms or at_ms, at_ms)
+        return Counted(ready, delayed, leased, parked, stored, oldest_ms, self._clock.now_ms())
+
+
+def _is_open(tag: TagCounts) -> bool:
+    return tag.ready + tag.delayed + tag.leased + tag.parked > 0
