@@ -330,8 +330,9 @@ async def test_a_unit_whose_journal_has_all_is_not_asked_at_every_tick(
     await send(own_engine, "q", "m")
     await ack(own_engine, "q", await receive(own_engine, "q"))
     await asyncio.sleep(2)
-    # Two entries, in one go or in two; what another worker does is looked for twice a second.
-    assert sum(moved) == 2
+    # Two entries, in one go or in two, and the floor, once somebody counts what is in all queues;
+    # what another worker does is looked for twice a second.
+    assert 2 <= sum(moved) <= 3
     assert len(moved) <= 8
 
 
