@@ -40,6 +40,7 @@ VERBS: dict[str, Verb] = {
     "list_queues": lambda e, at: e.queues.list_queues(BY, "", 10, None),
     "list_shared": lambda e, at: e.queues.list_shared(BY, "", 10, None),
     "list_counts": lambda e, at: e.queues.list_counts(BY, "", 10),
+    "count_each": lambda e, at: e.queues.count_each(BY),
     "record": lambda e, at: e.queues.record("q"),
     "get_queue": lambda e, at: e.queues.get_queue(BY, "q"),
     "set_queue": lambda e, at: e.queues.set_queue(BY, "q", QueueSettings(delay_ms=1)),
