@@ -14,6 +14,7 @@ from engine.errors import InvalidValue, StoreUnavailable
 from engine.log.log_clock import LogClock
 from engine.rules.queue import Queue
 from engine.shapes import QueueCounts
+from runtime.background import Background
 from state.errors import StateError
 from state.shared.overview import Counted, OverviewStore
 
@@ -31,6 +32,7 @@ class Overview:
         self._clock = clock
         self._read: asyncio.Future[dict[str, Counted]] | None = None
         self._read_at = float("-inf")
+        self._background = Background()
 
     def now_ms(self) -> int:
         """Returns Kafka's time, by which messages are sent, at the latest."""
@@ -45,7 +47,7 @@ class Overview:
         now = asyncio.get_running_loop().time()
         read = self._read
         if read is None or (read.done() and (now - self._read_at >= FRESH_S or read.exception() is not None)):
-            self._read, self._read_at = asyncio.ensure_future(self._store.all()), now
+            self._read, self._read_at = self._background.start(self._store.all(), "overview", awaited=True), now
         try:
             return await asyncio.shield(self._read)  # type: ignore[arg-type]
         except StateError as error:
