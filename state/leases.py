@@ -63,7 +63,8 @@ def _received(reply: list[Any], parked: Sequence[int] = ()) -> Received:
         cursor=cursor,
         open=open_count,
         in_flight=leased_count,
-        hungry=bool(hungry),
+        hungry=hungry == 1,
+        full=hungry == 2,
         leased=leased,
         dying=[_dying(dying[i : i + 7]) for i in range(0, len(dying), 7)] if dying else [],
         parked=parked,
@@ -134,8 +135,8 @@ class LeaseScripts:
     ) -> Received:
         """Leases up to `max` due messages, of a unit without groups those visible at `until_ms`
         already (0 = now), and no more than `at_once` says: one call counts what is in flight in all
-        partitions and leases. At that bound `head_ms` is when to look again. Raises StateLost, also
-        when another partition that is counted has lost its state.
+        partitions and leases. At that bound the answer is `full`. Raises StateLost, also when
+        another partition that is counted has lost its state.
         """
         keys = self.units.of(unit)
         names, arguments = receive_call(

@@ -121,7 +121,8 @@ class Received(Struct, frozen=True):
 
     `in_flight`: how many of `open` are; of a few it is not counted (include/leased.lua). `hungry`:
     nothing more is free now, so the window takes more than bodies for, if the log has more.
-    `parked`: messages that have parked their groups now.
+    `parked`: messages that have parked their groups now. `full`: something is due that nobody
+    gets, for as much of the tag is in flight as may be.
     """
 
     now_ms: int
@@ -135,6 +136,7 @@ class Received(Struct, frozen=True):
     leased: list[Leased]
     dying: list[Dying]
     parked: Sequence[int] = ()
+    full: bool = False
 
 
 class Probed(Struct, frozen=True):

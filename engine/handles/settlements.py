@@ -74,7 +74,9 @@ class Settlements:
             # Not within the call: a loss of state while waiting must not make the ack again, which
             # is done.
             await asyncio.gather(*(self._wait_journaled(queue, partition, seq, durable_until) for partition, seq in written))
-        if queue.record.fifo:
+        if queue.record.max_in_flight:
+            self._receivable(queue.incarnation, -1, 0)
+        elif queue.record.fifo:
             for partition in {handle.partition for handle in handles}:
                 self._receivable(queue.incarnation, partition, 0)
         tag = handles[0].tag if handles else NO_TAG

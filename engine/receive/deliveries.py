@@ -33,7 +33,7 @@ from schemas.identity import handles_of, ids_of
 from schemas.records import TagRecord
 from schemas.vocabulary import EventKind
 from state.leases import LeaseScripts
-from state.replies import Leased, Received
+from state.replies import Extended, Leased, Received
 
 _NO_RECORDS: Mapping[int, Record] = {}
 
@@ -158,7 +158,14 @@ class Deliveries:
         part.held = {one.offset for one in received.leased if one.deadline_ms - received.now_ms < HOLD_MS}
         if part.held:
             entries = [(offset, received.nonce, HOLD_MS) for offset in part.held]
-            await self._window.call(queue, lambda g: self._scripts.extend(queue.units[part.partition], g, tag.id, entries))
+            await self._window.call(queue, lambda g: self._extend(queue, tag, part, g, entries))
+
+    def _extend(
+        self, queue: Queue, tag: TagRecord, part: _Part, generation: int, entries: list[tuple[int, int, int]]
+    ) -> Awaitable[list[Extended]]:
+        """Moves deadlines; one that is over stays so where another message may have its place."""
+        late = not queue.record.max_in_flight
+        return self._scripts.extend(queue.units[part.partition], generation, tag.id, entries, late=late)
 
     async def _make(self, queue: Queue, tag: TagRecord, part: _Part, max_bytes: int) -> None:
         """Makes what can be delivered, with about `max_bytes` of bodies from Kafka at most, and
@@ -254,8 +261,7 @@ class Deliveries:
                 lengths[d.offset] = max(queue.record.lease_ms if own is None else own, 1)
         if lengths:
             entries = [(offset, part.received.nonce, ms) for offset, ms in lengths.items()]
-            unit, scripts = queue.units[part.partition], self._scripts
-            extended = await self._window.call(queue, lambda g: scripts.extend(unit, g, tag.id, entries))
+            extended = await self._window.call(queue, lambda g: self._extend(queue, tag, part, g, entries))
             until = {offset: e.time_ms for offset, e in zip(lengths, extended, strict=True) if e.status == "ok"}
             part.made = [msgspec.structs.replace(d, next_visible_at_ms=until.get(d.offset, d.next_visible_at_ms)) for d in part.made]
 

@@ -66,12 +66,15 @@ class FilteredReceives:
     async def _lease(self, queue: Queue, tag: TagRecord, line: WaitList, max: int, lease_ms: int | None, filter: Filter) -> Leases:
         leases: Leases = []
         most = min(max, line.fits(queue.record.max_message_bytes))
+        poll = Poll(queue, tag, line, lease_ms)
         for _ in range(ROUNDS):
+            if line.full_until > asyncio.get_running_loop().time():
+                break  # as much is in flight as may be: nothing is read for that
             found = await self._find(queue, tag, filter, most)
             if not found:
                 break
-            leases = await self._pick(Poll(queue, tag, line, lease_ms), _by_partition(found))
-            if leases:
+            leases = await self._pick(poll, _by_partition(found))
+            if leases or poll.full:
                 break
         return leases
 

@@ -37,6 +37,9 @@ SHARE = 5
 # while (`batch.py`), so one call mostly gives them: it asks for what is older than all that the
 # others have. Else this many partitions are merged; then it takes what each has.
 MERGED = 8
+# Who waits where as much is in flight as may be asks again after so long, unless this worker hears
+# of an ack.
+FULL_S = 0.05
 # How often a poll of a queue with priority asks again while it has not got enough.
 ROUNDS = 4
 
@@ -54,6 +57,7 @@ class Poll(msgspec.Struct, eq=False):
     lease_ms: int | None
     leases: Leases = msgspec.field(default_factory=list)
     asked: set[int] = msgspec.field(default_factory=set)
+    full: bool = False  # as much is in flight as may be: nobody else is asked
 
 
 class Poller:
@@ -102,23 +106,26 @@ class Poller:
         if sum(line.in_flight) + left > MAX_IN_FLIGHT:
             left = min(left, await self.room(poll))
         line.over = 0
+        if line.full_until > began and not everywhere:
+            return
         partitions = len(line.due)
         order = [(line.turn + 1 + i) % partitions for i in range(partitions)]
         if line.rests:
             order = line.awake(order, began)
         few = -(-left // SHARE)
         line.turn = (line.turn + few) % partitions
-        if callers > 1 and not queue.record.priority:
+        bounded = queue.record.max_in_flight > 0  # then partitions are asked one by one, the oldest message first
+        if callers > 1 and not queue.record.priority and not bounded:
             left -= await self._shared(poll, order, left, few)
         due = line.oldest(order, loop.time()) if left > 0 else []
         if len(due) == 1:
             poll.asked.update(due)
             left -= await self._receive_one(poll, due[0], left)
         elif due:
-            left -= await self._in_order(poll, order, left, exact=callers == 1)
+            left -= await self._in_order(poll, order, left, exact=callers == 1 or bounded)
         if not poll.leases and line.rests:
             raise LogUnavailable(f"Kafka does not give the bodies of messages in queue {queue.name!r}")
-        if poll.leases or not everywhere:
+        if poll.leases or poll.full or not everywhere:
             return
         rest = [p for p in order if p not in poll.asked]
         await self._ask_when(poll, rest)
@@ -180,7 +187,7 @@ class Poller:
                 break
             shares = {due[0]: 1} if left == 1 and line.heads[due[0]] else await self._shares(poll, due, left)
             left -= await self._receive_some(poll, shares) if shares else 0
-            if not shares or left <= 0:
+            if not shares or left <= 0 or poll.full:
                 break
         return max - left
 
@@ -210,7 +217,7 @@ class Poller:
         poll.asked.update(due[:MERGED])
         got = await self._receive_some(poll, {due[0]: max}, line.heads[due[1]])
         due = line.oldest(order, loop.time())
-        if got < max and len(due) > 1:
+        if got < max and len(due) > 1 and not poll.full:
             got += await self._merge(poll, due, max - got)
         return got
 
@@ -272,6 +279,8 @@ class Poller:
 
     async def _lease(self, poll: Poll, partition: int, script: Callable[..., Awaitable[Received]]) -> int:
         """Calls a script that leases, with all that the queue says of its leases."""
+        if poll.full:
+            return 0
         queue, tag, line, record = poll.queue, poll.tag, poll.line, poll.queue.record
         targets, bounds, most = self._targets, queue.bounds[tag.id], 0
         if bounds.dead_letter:
@@ -305,6 +314,10 @@ class Poller:
         line = poll.line
         self._note_receive(poll.queue, partition, received)
         line.learn(partition, wakes, received, asyncio.get_running_loop().time())
+        if received.full:
+            poll.full = True
+            if line.wakes[partition] == wakes:  # else there may be room meanwhile
+                line.full_until = asyncio.get_running_loop().time() + FULL_S
         if received.dying:
             self._move(poll.queue, poll.tag, partition, received.dying)
         if received.parked:

@@ -29,7 +29,7 @@ local meta, visible, delivery, ahead, outbox = KEYS[1], KEYS[2], KEYS[3], KEYS[4
 local unit, refused = guard(meta, ARGV[1], ARGV[3], visible, delivery, KEYS[6], KEYS[7])
 refused = refused or blocked(unit, meta, outbox)
 if refused then return refused end
-if not ahead_whole(unit, ahead) then return broken(meta) end
+if not ahead_whole(unit, ahead) or not delayed_whole(meta, ARGV[3], KEYS[9]) then return broken(meta) end
 local now, tag, claim_ms = clock(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local words, claimed, times, held, touched = {}, {}, {}, {}, {}
 local early, waits = tonumber(ARGV[6]), false

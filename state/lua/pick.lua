@@ -30,7 +30,8 @@
 -- OUT 5 cursor
 -- OUT 6 open: messages of the tag
 -- OUT 7 leased_count: how many of them are leased; of few open ones it is not counted: 0
--- OUT 8 hungry: 1 = nothing more is free now, so the window takes more than bodies for; else 0
+-- OUT 8 hungry: 1 = nothing more is free now, so the window takes more than bodies for;
+--   2 = as much of the tag is in flight as may be; else 0
 -- OUT 9 leased: {offset, count, first ms, deadline ms, body ...}
 -- OUT 10 dying: {offset, count, first ms, nonce, again ms or 0, reason, body ...}; the caller moves them
 -- STATUS OK FIFO FULL LOST
@@ -62,4 +63,4 @@ if unit.fair then seal_groups(meta, ARGV[3], order, groups) end
 local open = redis.call('ZCARD', visible)
 local leased_count = leased_of(visible, KEYS[7], open, now)
 local head, hungry = head_after(r, unit, unit.fair and groups or nil)
-return {'OK', now, nonce, head, unit.cursor, open, leased_count, hungry and 1 or 0, out, r.dying}
+return {'OK', now, nonce, head, unit.cursor, open, leased_count, hungry, out, r.dying}

@@ -48,7 +48,8 @@ class WaitList:
     true after it. `in_flight`: how many of each are leased. `over`: how many were leased in all
     when the last call was refused for that, 0 = it was not.
     `fit`: how many messages an answer has room for if they are like those that came last, 0 = not
-    known. `served`: the partition that has given messages last.
+    known. `served`: the partition that has given messages last. `full_until`: as much is in flight
+    as the queue's `max_in_flight`, so nobody who waits asks before that time.
     """
 
     __slots__ = (
@@ -56,6 +57,7 @@ class WaitList:
         "background",
         "due",
         "fit",
+        "full_until",
         "heads",
         "in_flight",
         "incarnation",
@@ -86,7 +88,7 @@ class WaitList:
         self.wakes = [0] * partitions
         self.in_flight = [MAX_IN_FLIGHT] * partitions  # not known: to be looked at first
         self.over = self.fit = self.served = 0
-        self.looked_at = -FOREVER
+        self.looked_at = self.full_until = -FOREVER
         self.waiters: collections.deque[Waiter] = collections.deque()
         self.pumping = False
         self.again = False
@@ -111,13 +113,15 @@ class WaitList:
 
     def wake(self, partition: int, head_ms: int = 0) -> None:
         """Something may be due in a partition (-1: in any), visible since `head_ms` (0 = not
-        known).
+        known). In any: also where as much is in flight as may be.
         """
         now = asyncio.get_running_loop().time()
+        if partition < 0:
+            self.full_until = -FOREVER
         for p in range(len(self.due)) if partition < 0 else (partition,):
             if p < len(self.due):
                 self.note_due(p, head_ms, now)
-        if self.waiters or self.pumping:
+        if (self.waiters or self.pumping) and self.full_until <= now:
             self.pump_soon()
 
     def pump_soon(self) -> None:
@@ -232,7 +236,7 @@ class WaitList:
         if self.rests:
             due = (max(due, self.rests.get(partition, 0.0)) for partition, due in enumerate(self.due))
             return min(*due, max(self.looked_at + LOOK_AGAIN_S, min(self.rests.values())))
-        return min(*self.due, self.looked_at + LOOK_AGAIN_S)
+        return max(self.full_until, min(*self.due, self.looked_at + LOOK_AGAIN_S))
 
     def awake(self, order: list[int], now: float) -> list[int]:
         """Those of the partitions in `order` that do not rest."""

@@ -2,21 +2,22 @@
 -- numbers, and what it has done so far: `leased` has rows {offset, delivery, packed}, `fresh` the offsets that are
 -- leased for the first time, without bodies; `dying` is a part of the reply.
 local REASON = {'killed', 'exhausted'}
--- Who waits at the bound of a tag looks again after so long (ms).
-local AGAIN = 50
 -- How many more may be leased where `most` may be in flight: less what is in all partitions of the tag, whose meta
 -- hash, visible and delayed zset are KEYS from `first` on. Nil = that is not known, for one of them has lost something.
+-- A partition that does not have the tag yet, or any more, has none of it.
 local function room_of(tag, now, most, first)
   for k = first, #KEYS, 3 do
     local meta, visible, delayed = KEYS[k], KEYS[k + 1], KEYS[k + 2]
     local m = redis.call('HMGET', meta, 'generation', 'n:' .. tag)
     if m[1] ~= ARGV[1] then return nil end
-    local open = string.match(m[2] or '', '^%d+')
-    if open ~= tostring(redis.call('ZCARD', visible)) or not delayed_whole(meta, tag, delayed) then
-      broken(meta)
-      return nil
+    if m[2] then
+      local open = string.match(m[2], '^%d+')
+      if open ~= tostring(redis.call('ZCARD', visible)) or not delayed_whole(meta, tag, delayed) then
+        broken(meta)
+        return nil
+      end
+      most = most - counted(visible, delayed, now)
     end
-    most = most - counted(visible, delayed, now)
   end
   return math.max(0, most)
 end
@@ -112,9 +113,10 @@ local function write_receive(r, fresh_until)
   if nonce > 0 or #r.dying + #r.expired > 0 then seal(r.meta, r.tag, r.visible, r.delivery) end
   return nonce, out
 end
--- As head_of. While as much is in flight as may be, nobody gets what is due.
+-- The head, as of head_of; and 1 if the unit is hungry, 2 if something is due that nobody gets, for as much of the tag
+-- is in flight as may be, else 0.
 local function head_after(r, unit, groups)
   local head, hungry = head_of(unit, r.visible, groups, r.now)
-  if r.room and #r.leased + #r.fresh >= r.room and head >= 0 and head <= r.now then head = r.now + AGAIN end
-  return head, hungry
+  local full = r.room and #r.leased + #r.fresh >= r.room and head >= 0 and head <= r.now
+  return head, full and 2 or hungry and 1 or 0
 end

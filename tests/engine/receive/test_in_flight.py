@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from engine.errors import Rebuilding
 from engine.receive.waits.wait_list import LOOK_AGAIN_S
 from state.redis.connection import Connection
+from state.replies import AtOnce
 from tests.engine.room import Hand, Room
 
 
@@ -107,4 +108,82 @@ async def test_a_lease_that_has_ended_is_not_taken_up_again_by_an_extend(bounded
     await bounded.hand.pass_s(20)
     assert await bounded.extend(30, held[0].handle) == [("stale", "expired")]
     assert await bounded.ack(held[0].handle) == [("ok", "")], "what was worked on late is done"
+    await bounded.close()
+
+
+async def test_the_oldest_come_first_though_each_ack_frees_one_place(connection: Connection, hand: Hand) -> None:
+    room = Room(connection, hand, max_in_flight=1)
+    await room.open()
+    for body in "abc":
+        await room.send(body, partition=1)
+        await hand.pass_s(1)
+    for body in "xyz":
+        await room.send(body, partition=0)
+        await hand.pass_s(1)
+    found = []
+    for number in range(6):
+        (one,) = await room.receive(1, wait_s=20 * (number % 2))
+        found.append(one.message.body.decode())
+        await room.ack(one.handle)
+    assert "".join(found) == "abcxyz"
+    await room.close()
+
+
+async def test_the_first_priority_comes_first_though_it_fills_the_bound(connection: Connection, hand: Hand) -> None:
+    room = Room(connection, hand, max_in_flight=1, priority=True)
+    await room.open()
+    for partition, bodies in ((1, "xyz"), (0, "abc")):
+        await room.send(*bodies, partition=partition)
+    found = []
+    for _ in range(6):
+        (one,) = await room.receive(1)
+        found.append(one.message.body.decode())
+        assert await room.receive(1) == []
+        await room.ack(one.handle)
+    assert "".join(found) == "abcxyz"
+    await room.close()
+
+
+async def test_an_ack_serves_who_waits_at_this_worker_at_once(bounded: Room) -> None:
+    held = await bounded.receive(10)
+    waiting = await bounded.waiting(10, wait_s=60)
+    await bounded.ack(held[0].handle)
+    await bounded.settled()
+    assert len(await waiting) == 1
+    await bounded.close()
+
+
+async def test_a_look_at_the_bound_asks_one_partition(bounded: Room) -> None:
+    held = await bounded.receive(10)
+    calls = bounded.store.units.scripts.calls
+    for _ in range(5):
+        assert await bounded.receive(10) == []
+    assert bounded.store.units.scripts.calls - calls == 5
+    waiting = await bounded.waiting(10, wait_s=60)
+    calls = bounded.store.units.scripts.calls
+    for partition in (0, 1):
+        await bounded.wake(partition)
+    assert bounded.store.units.scripts.calls == calls, "a load frees no place"
+    await bounded.ack(held[0].handle)
+    assert len(await waiting) == 1
+    await bounded.close()
+
+
+async def test_a_partition_that_has_no_such_tag_any_more_holds_nothing(bounded: Room) -> None:
+    meta = bounded.store.units.of(bounded.units[0]).meta
+    await bounded.store.upkeep.close(bounded.units[0], bounded.tag.id)
+    leased = await bounded.store.leases.receive(
+        bounded.units[1],
+        1,
+        bounded.tag.id,
+        max=10,
+        lease_ms=None,
+        queue_lease_ms=30_000,
+        max_receive_count=0,
+        retention_ms=1_000_000_000,
+        move_ms=30_000,
+        at_once=AtOnce(0, 0, 3, 2),
+    )
+    assert len(leased.leased) == 3
+    assert await bounded.store.units.scripts.ask("HGET", meta, "generation") == b"1", "it serves other tags on"
     await bounded.close()
