@@ -5,37 +5,44 @@ from __future__ import annotations
 import base64
 import http.client
 import json
+import math
 import time
 from collections.abc import Iterator, Mapping
 from email.utils import parsedate_to_datetime
 from typing import Any, Final
 from urllib.parse import quote, urlencode, urlsplit
 
-from facade.programs.cli.connect.failures import FAILED, NOT_ALLOWED, Failure, Refused, Unreachable
+from facade.programs.cli.connect.answer import Answer, content_of
+from facade.programs.cli.connect.failures import FAILED, NOT_ALLOWED, WRONG_USE, Failure, Refused, Unreachable
 from facade.programs.cli.connect.profiles import Connection
 
 MOST_BYTES: Final = 64 * 1024 * 1024  # of an answer; the service sends half of that at most
 IDLE_S: Final = 20.0  # the service closes a connection that is idle for 75 s
 PAGE: Final = 1000
+LEAST_S: Final = 0.05  # that a request has, however little time is left
+MOST_S: Final = 86_400.0
 
 
 def path_to(*parts: str) -> str:
     """A path below /v1 of parts that may have any character."""
-    return "/v1/" + "/".join(quote(part, safe="") for part in parts)
+    return "/v1/" + "/".join(quote(part, safe="", errors="surrogateescape") for part in parts)
 
 
 class Client:
-    """Not safe for two threads."""
+    """Each request has the timeout of the connection from its beginning to the end of its answer,
+    and no more than `until` leaves. Not safe for two threads.
+    """
 
     def __init__(self, connection: Connection) -> None:
         self._at = connection
         self._headers = {"accept": "application/json"}
         if connection.key_id:
-            key = f"{connection.key_id}:{connection.key_secret}".encode()
+            key = f"{connection.key_id}:{connection.key_secret}".encode("utf-8", "surrogateescape")
             self._headers["authorization"] = "Basic " + base64.b64encode(key).decode()
         self._http: http.client.HTTPConnection | None = None
         self._used = 0.0
         self._ahead_ms = 0
+        self._end = math.inf
 
     @property
     def clock_ms(self) -> int:
@@ -46,6 +53,12 @@ class Client:
     def connection(self) -> Connection:
         """Where it speaks to."""
         return self._at
+
+    def until(self, end: float | None) -> None:
+        """Bounds the requests that follow: none goes on after this moment of time.monotonic(), but
+        for 50 ms; None = no bound.
+        """
+        self._end = math.inf if end is None else end
 
     def get(self, path: str, **query: Any) -> Any:
         """What a GET answers. A parameter that is None is left out; a list is repeated."""
@@ -69,32 +82,39 @@ class Client:
                 return
 
     def call(self, method: str, path: str, body: Any = None, *, query: Mapping[str, Any] | None = None, wait_s: float = 0.0) -> Any:
-        """The JSON that a request is answered with; None = it has no body. Raises Refused,
-        Unreachable, Failure.
+        """The JSON object that a request is answered with; None = 204, which has no body. Raises
+        Refused, Unreachable, Failure.
         """
         status, found = self.exchange(method, path, body, query=query, wait_s=wait_s)
         if status >= 300:
             raise Refused(status, found if isinstance(found, dict) else {})
+        if not isinstance(found, dict) and (status != 204 or method == "GET"):
+            raise Failure(f"{self._at.endpoint} answered {status} without a JSON object: is it a Leaseway?", FAILED)
         return found
 
     def exchange(
         self, method: str, path: str, body: Any = None, *, query: Mapping[str, Any] | None = None, wait_s: float = 0.0
     ) -> tuple[int, Any]:
-        """As `call`, with the status and whatever it is."""
-        given = {name: value for name, value in (query or {}).items() if value is not None}
-        target = f"{path}?{urlencode(given, doseq=True)}" if given else path
-        data = None if body is None else json.dumps(body).encode()
+        """As `call`, with the status and whatever it is. An answer that is no JSON and no success
+        is a problem with a detail.
+        """
+        target = _target(path, query or {})
+        data = None if body is None else _encoded(body)
         headers = self._headers if data is None else {**self._headers, "content-type": "application/json"}
         answer, content = self._exchange(method, target, data, headers, wait_s)
         if not content:
             return answer.status, None
         kind = answer.getheader("content-type", "")
-        if "json" not in kind:
-            raise Failure(f"{self._at.endpoint} answered {answer.status} with {kind or 'no type'}, not JSON: is it a Leaseway?", FAILED)
         try:
-            return answer.status, json.loads(content)
+            if "json" in kind:
+                return answer.status, json.loads(content)
+            what = f"{kind or 'no type'}, not JSON: is it a Leaseway?"
         except (ValueError, RecursionError):
-            raise Failure(f"{self._at.endpoint} answered {answer.status} with broken JSON", FAILED) from None
+            what = "broken JSON"
+        said = f"{self._at.endpoint} answered {answer.status} with {what}"
+        if answer.status >= 300:
+            return answer.status, {"detail": said}
+        raise Failure(said, FAILED)
 
     def text(self, path: str) -> tuple[int, str]:
         """The status and the text that a GET answers, whatever its type."""
@@ -112,23 +132,21 @@ class Client:
     ) -> tuple[http.client.HTTPResponse, bytes]:
         if self._http is not None and time.monotonic() - self._used > IDLE_S:
             self.close()
+        began = time.monotonic()
+        most = max(LEAST_S, min(self._at.timeout_s + min(max(wait_s, 0.0), MOST_S), self._end - began))
         try:
-            opened = self._opened(wait_s)
+            opened = self._opened(began + most)
         except OSError as error:
             self.close()
             raise _unreached(self._at, error) from None
-        sent = method != "GET"
         try:
             opened.request(method, target, data, dict(headers))
+            opened.sock.settimeout(_left(began + most))
             answer = opened.getresponse()
-            content = answer.read(MOST_BYTES + 1)
-        except TimeoutError:
-            self.close()
-            why = f"{self._at.endpoint} did not answer within {self._at.timeout_s + wait_s:g} s (--timeout)"
-            raise Unreachable(_maybe(why, sent), sent=sent) from None
+            content = content_of(answer, MOST_BYTES)
         except (OSError, http.client.HTTPException) as error:
             self.close()
-            raise Unreachable(_maybe(f"{self._at.endpoint} broke the connection: {_said(error)}", sent), sent=sent) from None
+            raise _unanswered(self._at, error, most, sent=method != "GET") from None
         except BaseException:
             # The answer of this request must not become that of the next one.
             self.close()
@@ -140,14 +158,33 @@ class Client:
             raise Failure(f"the answer has more than {MOST_BYTES} bytes", FAILED)
         return answer, content
 
-    def _opened(self, wait_s: float) -> http.client.HTTPConnection:
-        timeout = self._at.timeout_s + wait_s
+    def _opened(self, end: float) -> http.client.HTTPConnection:
         if self._http is None:
-            self._http = _http(self._at, timeout)
+            self._http = _http(self._at)
+        if self._http.sock is None:
+            self._http.timeout = _left(end)
             self._http.connect()
-        elif self._http.sock is not None:
-            self._http.sock.settimeout(timeout)
+        self._http.sock.settimeout(_left(end))
         return self._http
+
+
+def _left(end: float) -> float:
+    return max(LEAST_S, end - time.monotonic())
+
+
+def _target(path: str, query: Mapping[str, Any]) -> str:
+    """The path with the parameters that are not None; it may have some of its own."""
+    given = {name: value for name, value in query.items() if value is not None}
+    if not given:
+        return path
+    return f"{path}{'&' if '?' in path else '?'}{urlencode(given, doseq=True, errors='surrogateescape')}"
+
+
+def _encoded(body: Any) -> bytes:
+    try:
+        return json.dumps(body, allow_nan=False).encode()
+    except ValueError:
+        raise Failure("a number must be finite, given inf or nan", WRONG_USE) from None
 
 
 def _ahead_ms(date: str | None) -> int:
@@ -158,21 +195,26 @@ def _ahead_ms(date: str | None) -> int:
         return 0
 
 
-def _http(at: Connection, timeout: float) -> http.client.HTTPConnection:
+def _http(at: Connection) -> http.client.HTTPConnection:
     place = urlsplit(at.endpoint)
     try:
         port = place.port
     except ValueError:
         raise Failure(f"the port of an endpoint is 1 to 65535, given {at.endpoint!r}", 2) from None
     if place.scheme == "http":
-        return http.client.HTTPConnection(place.hostname or "", port, timeout=timeout)
+        return _answering(http.client.HTTPConnection(place.hostname or "", port))
     import ssl
 
     try:
         context = ssl.create_default_context(cafile=at.ca_file or None)
     except OSError as error:
         raise Failure(f"the CA file {at.ca_file} can't be used: {error.strerror or error}", 2) from None
-    return http.client.HTTPSConnection(place.hostname or "", port, timeout=timeout, context=context)
+    return _answering(http.client.HTTPSConnection(place.hostname or "", port, context=context))
+
+
+def _answering(opened: http.client.HTTPConnection) -> http.client.HTTPConnection:
+    opened.response_class = Answer
+    return opened
 
 
 def _unreached(at: Connection, error: OSError) -> Failure:
@@ -182,9 +224,16 @@ def _unreached(at: Connection, error: OSError) -> Failure:
     return Unreachable(f"{at.endpoint} can't be reached: {_said(error)}")
 
 
+def _unanswered(at: Connection, error: Exception, most: float, *, sent: bool) -> Unreachable:
+    if isinstance(error, TimeoutError):
+        why = f"did not answer within {round(most, 3):g} s (--timeout)"
+    elif isinstance(error, http.client.IncompleteRead):
+        why = "cut its answer short"
+    else:
+        why = f"broke the connection: {_said(error)}"
+    doubt = "; it may have been done all the same" if sent else ""
+    return Unreachable(f"{at.endpoint} {why}{doubt}", sent=sent)
+
+
 def _said(error: Exception) -> str:
     return str(getattr(error, "strerror", None) or error or type(error).__name__).rstrip(".").lower()
-
-
-def _maybe(text: str, sent: bool) -> str:
-    return f"{text}; it may have been done all the same" if sent else text

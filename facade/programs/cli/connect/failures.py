@@ -57,6 +57,13 @@ class Refused(Failure):
         self.problem = problem
 
 
+def is_passing(failure: Failure) -> bool:
+    """Whether the same request may be answered later: no answer, one that says so, too many
+    requests, or a fault of the service.
+    """
+    return failure.code == UNREACHABLE or (isinstance(failure, Refused) and failure.status in (429, 500))
+
+
 def code_of(status: int) -> int:
     """The exit status for an answer of HTTP that is no success."""
     return _OF_STATUS.get(status, FAILED)

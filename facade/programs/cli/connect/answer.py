@@ -1,0 +1,50 @@
+"""An answer of HTTP that is there in time, or not at all."""
+
+from __future__ import annotations
+
+import http.client
+import io
+import socket
+import time
+from typing import Any
+
+
+class Answer(http.client.HTTPResponse):
+    """Its head and its body must all come within the timeout that its socket has when it begins,
+    however many pieces they come in. Raises TimeoutError, in any read.
+    """
+
+    def __init__(self, sock: socket.socket, *args: Any, **more: Any) -> None:
+        super().__init__(sock, *args, **more)
+        self.fp = io.BufferedReader(_Timed(self.fp.detach(), sock))
+
+
+class _Timed(io.RawIOBase):
+    def __init__(self, raw: io.RawIOBase, sock: socket.socket) -> None:
+        self._raw = raw
+        self._socket = sock
+        self._end = time.monotonic() + (sock.gettimeout() or 0.0)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any, /) -> int | None:
+        left = self._end - time.monotonic()
+        if left <= 0:
+            raise TimeoutError("timed out")
+        self._socket.settimeout(left)
+        return self._raw.readinto(buffer)
+
+    def close(self) -> None:
+        self._raw.close()
+        super().close()
+
+
+def content_of(answer: http.client.HTTPResponse, most: int) -> bytes:
+    """The body; one that is longer than `most` bytes is cut after one more. Raises
+    http.client.IncompleteRead: the connection ended before the body did.
+    """
+    content = answer.read(most + 1)
+    if answer.length and len(content) <= most:
+        raise http.client.IncompleteRead(content, answer.length)
+    return content
