@@ -10,7 +10,16 @@ import pytest
 from engine.settings import OF_CLIENTS
 from facade.config import Settings
 from facade.programs.cli.connect.failures import WRONG_USE, Failure
-from facade.programs.cli.connect.profiles import ENDPOINT, KEY_ID, KEY_SECRET, PROFILE, connection, names, path_of
+from facade.programs.cli.connect.profiles import (
+    ENDPOINT,
+    KEY_ID,
+    KEY_SECRET,
+    PROFILE,
+    checked_endpoint,
+    connection,
+    names,
+    path_of,
+)
 
 FILE = """
 default = "home"
@@ -129,6 +138,9 @@ def test_names_are_those_of_the_file(environment: dict[str, str], tmp_path: Path
         ("default = 'x'\n[profiles]\nx = 1", "the profile 'x' is no table"),
         ("default = 'x'\n[profiles.y]\nkey_id = 'k'", "no profile is named 'x' in"),
         ("default = ", "are not TOML"),
+        ("default = 'x'\n[profiles.x]\ntimeout = -5", "a timeout is more than 0 and at most 86400 seconds, given -5"),
+        ("default = 'x'\n[profiles.x]\ntimeout = 0", "a timeout is more than 0"),
+        ("default = 'x'\n[profiles.x]\ntimeout = nan", "a timeout is more than 0"),
     ],
 )
 def test_a_file_that_is_not_right_is_refused_by_name(tmp_path: Path, text: str, said: str) -> None:
@@ -139,11 +151,35 @@ def test_a_file_that_is_not_right_is_refused_by_name(tmp_path: Path, text: str, 
     assert refused.value.code == WRONG_USE
 
 
+def test_a_file_that_is_not_right_stops_nobody_who_names_endpoint_and_key(tmp_path: Path) -> None:
+    environment = written(tmp_path, "default = ")
+    given = {"endpoint": "http://x:1", "key": "anna:a"}
+
+    for options, variables in ((given, {}), ({}, {ENDPOINT: "http://x:1", KEY_ID: "anna", KEY_SECRET: "a"})):
+        at = connection(options, {**environment, **variables})
+        assert (at.endpoint, at.key_id) == ("http://x:1", "anna")
+        assert at.notes[0].endswith("; it was not used")
+    for options in ({**given, "profile": "home"}, {"endpoint": "http://x:1"}):
+        with pytest.raises(Failure, match="are not TOML"):
+            connection(options, environment)
+
+
+def test_the_secret_of_an_endpoint_is_in_no_text() -> None:
+    for text in ("http://id:hunter2@host", "id:hunter2@host:1", "http://id:hunter2@[::1"):
+        with pytest.raises(Failure) as refused:
+            checked_endpoint(text)
+        assert "hunter2" not in str(refused.value)
+
+
 @pytest.mark.parametrize(
     ("given", "variables", "said"),
     [
         ({"endpoint": "localhost:9400"}, {}, "http://HOST:PORT or https://HOST:PORT, given 'localhost:9400'"),
-        ({"endpoint": "http://a:b@host"}, {}, "given 'http://a:b@host'"),
+        ({"endpoint": "http://a:b@host"}, {}, "given '...@host'"),
+        ({"endpoint": "http://a..b"}, {}, "given 'http://a..b'"),
+        ({"endpoint": "http://[::1"}, {}, "given 'http://[::1'"),
+        ({"endpoint": "http://:80"}, {}, "given 'http://:80'"),
+        ({"timeout": float("nan")}, {}, "more than 0 and at most 86400 seconds, given nan"),
         ({"endpoint": "http://host/v1"}, {}, "given 'http://host/v1'"),
         ({"key": "justid"}, {}, "--key is ID:SECRET"),
         ({}, {KEY_ID: "eva"}, f"{KEY_ID} is set and {KEY_SECRET} is not"),

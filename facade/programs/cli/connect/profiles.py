@@ -13,11 +13,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from facade.programs.cli.connect.failures import WRONG_USE, Failure
 
 LOCAL_ENDPOINT: Final = "http://127.0.0.1:9400"
 TIMEOUT_S: Final = 30.0
+MOST_TIMEOUT_S: Final = 86_400
 ENDPOINT, KEY_ID, KEY_SECRET, PROFILE = "LEASEWAY_ENDPOINT", "LEASEWAY_KEY_ID", "LEASEWAY_KEY_SECRET", "LEASEWAY_PROFILE"
 _FIELDS: Final[dict[str, type | tuple[type, ...]]] = {
     "endpoint": str,
@@ -58,7 +60,7 @@ def connection(given: Mapping[str, Any], environment: Mapping[str, str]) -> Conn
     is not right.
     """
     named = given.get("profile")
-    name, profile, notes = _chosen(path_of(environment), named or environment.get(PROFILE) or "")
+    name, profile, notes = _needed(given, environment)
     if named:
         environment = {}
     other = given.get("endpoint") or environment.get(ENDPOINT)
@@ -75,7 +77,7 @@ def connection(given: Mapping[str, Any], environment: Mapping[str, str]) -> Conn
         key_id=key_id,
         key_secret=key_secret,
         ca_file=given.get("ca_file") or profile.get("ca_file") or "",
-        timeout_s=float(profile.get("timeout", TIMEOUT_S) if timeout is None else timeout),
+        timeout_s=_seconds(profile.get("timeout", TIMEOUT_S) if timeout is None else timeout),
         profile=name,
         notes=tuple(notes),
     )
@@ -89,9 +91,27 @@ def names(environment: Mapping[str, str]) -> list[str]:
 def checked_endpoint(text: str) -> str:
     """An endpoint as it is compared. Raises Failure: it is none."""
     scheme, _, rest = text.rstrip("/").partition("://")
-    if scheme not in ("http", "https") or not rest or any(mark in rest for mark in "/@?# "):
-        raise Failure(f"an endpoint is http://HOST:PORT or https://HOST:PORT, given {text!r}", WRONG_USE)
+    if scheme not in ("http", "https") or not rest or any(mark in rest for mark in "/@?# ") or not rest.isprintable():
+        raise _no_endpoint(text)
+    try:
+        host = urlsplit(text).hostname
+        if not host or not host.encode("idna"):
+            raise _no_endpoint(text)
+    except ValueError:
+        raise _no_endpoint(text) from None
     return f"{scheme}://{rest.lower()}"
+
+
+def _no_endpoint(text: str) -> Failure:
+    """What is before an `@` may be a secret."""
+    shown = f"...@{text.rpartition('@')[2]}" if "@" in text else text
+    return Failure(f"an endpoint is http://HOST:PORT or https://HOST:PORT, given {shown!r}", WRONG_USE)
+
+
+def _seconds(timeout: float) -> float:
+    if not 0 < timeout <= MOST_TIMEOUT_S:
+        raise Failure(f"a timeout is more than 0 and at most {MOST_TIMEOUT_S} seconds, given {timeout:g}", WRONG_USE)
+    return float(timeout)
 
 
 def _key(given: str | None, environment: Mapping[str, str]) -> tuple[str, str]:
@@ -105,6 +125,18 @@ def _key(given: str | None, environment: Mapping[str, str]) -> tuple[str, str]:
         there, missing = (KEY_ID, KEY_SECRET) if key_id else (KEY_SECRET, KEY_ID)
         raise Failure(f"{there} is set and {missing} is not: a key needs both", WRONG_USE)
     return key_id, secret
+
+
+def _needed(given: Mapping[str, Any], environment: Mapping[str, str]) -> tuple[str, dict[str, Any], list[str]]:
+    """As `_chosen`. A file that is not right stops nobody who names an endpoint and a key."""
+    path, named = path_of(environment), given.get("profile") or environment.get(PROFILE) or ""
+    endpoint = given.get("endpoint") or environment.get(ENDPOINT)
+    try:
+        return _chosen(path, named)
+    except Failure as failure:
+        if named or not endpoint or not (given.get("key") or environment.get(KEY_ID)):
+            raise
+        return "", {}, [f"{failure}; it was not used"]
 
 
 def _chosen(path: Path, named: str) -> tuple[str, dict[str, Any], list[str]]:
