@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from itertools import islice
+from itertools import chain
 from typing import Any
 
 from facade.programs.cli.connect.client import path_to
-from facade.programs.cli.connect.failures import UNREACHABLE, Failure
+from facade.programs.cli.connect.failures import Failure, is_passing
 from facade.programs.cli.program.session import Session
 
 PEEKED = ("id", "state", "sent_at_ms", "receive_count", "group", "body", "body_base64")
@@ -21,12 +21,16 @@ PAGE = 100
 
 def query(session: Session, queue: str, limit: int | None, **asked: Any) -> Iterator[dict[str, Any]]:
     """Messages, at most `limit`, partition by partition in the order of their sends."""
+    return chain.from_iterable(_pages(session, queue, limit, **asked))
+
+
+def _pages(session: Session, queue: str, limit: int | None, **asked: Any) -> Iterator[list[dict[str, Any]]]:
     place, left = None, limit
     while left is None or left > 0:
         page = session.client.get(
             path_to("queues", queue, "messages"), **asked, next=place, limit=PAGE if left is None else min(PAGE, left)
         )
-        yield from page["messages"] if left is None else islice(page["messages"], left)
+        yield page["messages"][:left]
         left = None if left is None else left - len(page["messages"])
         place = page["next"]
         if place is None:
@@ -38,33 +42,44 @@ def attributes_of(conditions: Sequence[dict[str, str]]) -> list[str] | None:
     return [f"{one['name']}={one['value']}" if "value" in one else one["name"] for one in conditions] or None
 
 
-def _lately(session: Session) -> int:
-    """A minute ago, by the clock of the service: that of this machine may be wrong."""
-    session.client.exchange("GET", "/live")
-    return session.client.clock_ms - LAST_S * 1000
+def _by_time(row: dict[str, Any]) -> tuple[int, int, int]:
+    return row["sent_at_ms"], row["partition"], row["offset"]
 
 
 def tail(session: Session, queue: str, since_ms: int | None, *, follow: bool, **asked: Any) -> Iterator[dict[str, Any]]:
-    """Messages sent since then, by time; if `follow`, those that come too, for ever."""
-    from_ms = _lately(session) if since_ms is None else since_ms
+    """Messages sent since then (default: a minute ago), by time. If `follow`, those that come too,
+    for ever, a page after the other: by time in a page.
+    """
+    if since_ms is None or follow:
+        # The clock that counts is that of the service: that of this machine may be wrong.
+        session.client.exchange("GET", "/live")
+    from_ms = session.client.clock_ms - LAST_S * 1000 if since_ms is None else since_ms
+    if follow:
+        yield from _followed(session, queue, from_ms, asked)
+    else:
+        yield from sorted(query(session, queue, None, **asked, **{"from": from_ms}), key=_by_time)
+
+
+def _followed(session: Session, queue: str, from_ms: int, asked: dict[str, Any]) -> Iterator[dict[str, Any]]:
     seen: dict[str, int] = {}
     away = False
     while True:
+        began = session.client.clock_ms
         try:
-            found = [row for row in query(session, queue, None, **asked, **{"from": from_ms}) if row["id"] not in seen]
-            away = False
+            for page in _pages(session, queue, None, **asked, **{"from": from_ms}):
+                away = False
+                found = [row for row in page if row["id"] not in seen]
+                seen.update({row["id"]: row["sent_at_ms"] for row in found})
+                yield from sorted(found, key=_by_time)
         except Failure as error:
-            if not follow or error.code != UNREACHABLE:
+            if not is_passing(error):
                 raise
-            found = []
             if not away:
                 session.say(f"{error}; trying again")
             away = True
-        yield from sorted(found, key=lambda row: (row["sent_at_ms"], row["partition"], row["offset"]))
-        if not follow:
-            return
-        seen.update({row["id"]: row["sent_at_ms"] for row in found})
-        if seen:
-            from_ms = max(from_ms, max(seen.values()) - OVERLAP_MS)
-            seen = {message: at for message, at in seen.items() if at >= from_ms}
+        else:
+            # What came to a partition after it was read, in this pass, is not older than the pass.
+            if seen:
+                from_ms = max(from_ms, min(began, max(seen.values())) - OVERLAP_MS)
+                seen = {message: at for message, at in seen.items() if at >= from_ms}
         time.sleep(EVERY_S)
