@@ -149,3 +149,12 @@ def test_checks_are_taken_with_what_they_are_about(cli: Cli) -> None:
     assert cli("tx", "checks", "g").out.splitlines()[1].split() == ["c", "1", "t1", "q", "5"]
     assert cli("tx", "checks", "g", "--wait-seconds", "1").err == "nothing is asked\n"
     assert cli.service.asked[1][2] == {"max": 10, "wait_seconds": 1.0}
+
+
+@pytest.mark.parametrize("options", [["-o", "name"], ["--columns", "key_id"]])
+@pytest.mark.parametrize("verb", [["create", "k", "--principal", "p"], ["rotate", "k"]])
+def test_a_secret_that_would_not_be_printed_is_not_made(verb: list[str], options: list[str], cli: Cli) -> None:
+    ran = cli("key", *verb, *options)
+
+    assert (ran.code, cli.service.asked) == (2, [])
+    assert "the secret is printed this once" in ran.err

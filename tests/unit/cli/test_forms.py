@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
+from facade.programs.cli.connect.failures import Failure
 from facade.programs.cli.output.forms import Printer
 
 ROWS: list[dict[str, Any]] = [{"name": "a", "backlog": 3}, {"name": "b\x1b", "backlog": 0, "body": "x"}]
@@ -45,6 +46,21 @@ def test_a_stream_is_lines_in_every_form() -> None:
     assert list(yaml.safe_load_all(printed("yaml", stream=True))) == ROWS
     assert printed("table", stream=True) == "a\t3\nb\\x1b\t0\n"
     assert printed("name", stream=True) == "a\nb\\x1b\n"
+
+
+@pytest.mark.parametrize("mark", ["\ud800", "\u202e", "\x9b", "\x85"])
+def test_yaml_has_nothing_that_a_terminal_obeys_and_loses_nothing(mark: str) -> None:
+    out = io.StringIO()
+
+    Printer("yaml", out).one({"body": f"ä{mark}b\n"}, "name")
+
+    assert mark not in out.getvalue()
+    assert yaml.safe_load(out.getvalue()) == {"body": f"ä{mark}b\n"}
+
+
+def test_an_object_without_a_name_is_refused_as_one() -> None:
+    with pytest.raises(Failure, match="no field 'name' that -o name could print"):
+        Printer("name", io.StringIO()).one({"level": "use"}, "name")
 
 
 @pytest.mark.parametrize("form", ["json", "jsonl", "yaml", "name"])

@@ -36,6 +36,7 @@ def ls(session: Session) -> None:
 @_expires
 def create(session: Session, key_id: str, principal: str, role: str | None, expires: int | None) -> None:
     """Create an access key. Its secret is printed, this once."""
+    _secret_is_shown(session)
     body = {"key_id": key_id, "principal": principal, "role": role, "expires_at_ms": expires}
     made = session.client.post("/v1/keys", {name: value for name, value in body.items() if value is not None})
     session.one(made, name="key_id")
@@ -60,6 +61,7 @@ def change(session: Session, key_id: str, role: str | None, expires: int | None,
 @click.option("--grace-seconds", type=float, metavar="SECONDS", help="For so long the old secret counts too (default: a day).")
 def rotate(session: Session, key_id: str, grace_seconds: float | None) -> None:
     """Give an access key another secret, printed this once. A key may do so for itself."""
+    _secret_is_shown(session)
     body = {} if grace_seconds is None else {"grace_seconds": grace_seconds}
     session.one(session.client.post(path_to("keys", key_id, "rotate"), body), name="key_id")
 
@@ -72,3 +74,8 @@ def rm(session: Session, key_id: str, *, yes: bool) -> None:
     session.confirm(f"delete access key {key_id!r}", yes=yes)
     session.client.call("DELETE", path_to("keys", key_id))
     session.say(f"deleted access key {key_id!r}")
+
+
+def _secret_is_shown(session: Session) -> None:
+    if not session.shows_all:
+        raise click.UsageError("the secret is printed this once, and -o name or --columns would lose it: use -o json")

@@ -52,6 +52,11 @@ def visible(text: str) -> str:
     return _UNSEEN.sub(_escaped, text)
 
 
+def is_hidden(text: str) -> bool:
+    """Whether a terminal would obey a part of `text`."""
+    return _UNSEEN.search(text) is not None
+
+
 def json_visible(text: str) -> str:
     """JSON in which what a terminal would obey is written as JSON's own escapes."""
     return _UNSEEN.sub(lambda found: found[0] if found[0] == "\n" else f"\\u{ord(found[0]):04x}", text)

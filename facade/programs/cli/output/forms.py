@@ -8,7 +8,8 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, TextIO
 
-from facade.programs.cli.output.cells import json_visible, visible
+from facade.programs.cli.connect.failures import WRONG_USE, Failure
+from facade.programs.cli.output.cells import is_hidden, json_visible, visible
 
 FORMS: Final = ("table", "json", "jsonl", "yaml", "name")
 Row = Mapping[str, Any]
@@ -24,12 +25,15 @@ class Printer:
         self._out = out
         self._columns = columns
 
-    def rows(self, rows: Sequence[Row], columns: Sequence[str], name: str) -> None:
-        """A list: `columns` of a table, and the field that stands for a row in the form `name`."""
+    def rows(self, rows: Sequence[Row], columns: Sequence[str], name: str, *, whole: bool = False) -> None:
+        """A list: `columns` of a table, and the field that stands for a row in the form `name`. If
+        `whole`, a table cuts no cell.
+        """
         if self.form == "table":
             from facade.programs.cli.output.table import list_table
 
-            self._write(list_table(rows, self._columns or columns, self._out, strict=self._columns is not None))
+            strict = self._columns is not None
+            self._write(list_table(rows, self._columns or columns, self._out, strict=strict, whole=whole))
         elif self.form in ("json", "yaml"):
             self._write(_whole(self.form, list(rows)))
         else:
@@ -70,6 +74,8 @@ def _whole(form: str, value: Any) -> str:
         return json_visible(json.dumps(value, ensure_ascii=False, indent=2)) + "\n"
     import yaml
 
+    if is_hidden(json.dumps(value, ensure_ascii=False)):
+        return str(yaml.dump(value, Dumper=yaml.SafeDumper, sort_keys=False, allow_unicode=False, width=100))
     dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
     return str(yaml.dump(value, Dumper=dumper, sort_keys=False, allow_unicode=True, width=100))
 
@@ -77,4 +83,6 @@ def _whole(form: str, value: Any) -> str:
 def _line(form: str, row: Row, name: str) -> str:
     if form == "jsonl":
         return json_visible(json.dumps(row, ensure_ascii=False, separators=(",", ":"))) + "\n"
+    if name not in row:
+        raise Failure(f"there is no field {name!r} that -o name could print; -o json prints all", WRONG_USE)
     return visible(str(row[name])) + "\n"

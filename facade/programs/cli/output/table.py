@@ -16,9 +16,9 @@ _WIDE: Final = 1_000_000
 Row = Mapping[str, Any]
 
 
-def list_table(rows: Sequence[Row], columns: Sequence[str], out: TextIO, *, strict: bool = False) -> str:
+def list_table(rows: Sequence[Row], columns: Sequence[str], out: TextIO, *, strict: bool = False, whole: bool = False) -> str:
     """A table of rows; `outer.inner` is a column too. A column that no row has is left out; if
-    `strict`, it is refused. Raises Failure.
+    `strict`, it is refused. Unless `whole`, long cells are cut at a terminal. Raises Failure.
     """
     rows = [{**row, **dict(flat(row))} for row in rows]
     there = {name for row in rows for name in row}
@@ -26,7 +26,8 @@ def list_table(rows: Sequence[Row], columns: Sequence[str], out: TextIO, *, stri
         raise Failure(f"no column is named {unknown[0]!r}; there are: {', '.join(sorted(there))}", WRONG_USE)
     shown = [name for name in columns if name in there or not rows]
     numbers = {name for name in shown if _is_number(rows, name)}
-    return _drawn(shown, [[cell(name.rpartition(".")[2], row.get(name)) for name in shown] for row in rows], numbers, out)
+    lines = [[cell(name.rpartition(".")[2], row.get(name)) for name in shown] for row in rows]
+    return _drawn(shown, lines, numbers, out, most=None if whole else MOST_CHARS)
 
 
 def object_table(row: Row, columns: Sequence[str] | None, out: TextIO) -> str:
@@ -65,7 +66,7 @@ def _is_number(rows: Sequence[Row], name: str) -> bool:
     return bool(values) and all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
 
 
-def _drawn(columns: Sequence[str], lines: Sequence[Sequence[str]], numbers: set[str], out: TextIO) -> str:
+def _drawn(columns: Sequence[str], lines: Sequence[Sequence[str]], numbers: set[str], out: TextIO, *, most: int | None = MOST_CHARS) -> str:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -75,12 +76,12 @@ def _drawn(columns: Sequence[str], lines: Sequence[Sequence[str]], numbers: set[
     for name in columns:
         table.add_column(name, justify="right" if name in numbers else "left", overflow="fold", no_wrap=not terminal)
     for line in lines:
-        table.add_row(*(Text(_cut(text) if terminal else text) for text in line))
+        table.add_row(*(Text(_cut(text, most) if terminal and most else text) for text in line))
     console = Console(file=out, width=None if terminal else _WIDE, color_system="auto" if terminal else None, highlight=False)
     with console.capture() as captured:
         console.print(table)
     return "".join(f"{line.rstrip()}\n" for line in captured.get().splitlines())
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= MOST_CHARS else f"{text[:MOST_CHARS]}... ({len(text) - MOST_CHARS} more characters)"
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[:most]}... ({len(text) - most} more characters)"

@@ -49,9 +49,15 @@ class Session:
         columns = self._given.get("columns")
         return Printer(self._given.get("output") or default, sys.stdout, columns.split(",") if columns else None)
 
-    def rows(self, rows: Iterable[Row], columns: Sequence[str], *, name: str = "name") -> None:
-        """Prints a list."""
-        self._output.rows(list(rows), columns, name)
+    @property
+    def shows_all(self) -> bool:
+        """Whether all fields of an object are printed."""
+        form = self._given.get("output") or "table"
+        return form != "name" and not (form == "table" and self._given.get("columns"))
+
+    def rows(self, rows: Iterable[Row], columns: Sequence[str], *, name: str = "name", whole: bool = False) -> None:
+        """Prints a list; if `whole`, no cell of a table is cut."""
+        self._output.rows(list(rows), columns, name, whole=whole)
 
     def one(self, row: Row, *, name: str = "name") -> None:
         """Prints an object."""

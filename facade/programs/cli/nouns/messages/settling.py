@@ -13,12 +13,14 @@ from facade.programs.cli.program.session import Session
 from facade.programs.cli.program.values import filter_of
 
 AT_ONCE = 100
-DELIVERY = ("id", "receive_count", "sent_at_ms", "next_visible_at_ms", "group", "body", "body_base64", "handle")
+DELIVERY = ("id", "receive_count", "sent_at_ms", "next_visible_at_ms", "group", "attributes", "body", "body_base64", "handle")
 RESULT = ("handle", "status", "reason", "next_visible_at_ms")
 
 
 def receive(session: Session, queue: str, *, ack: bool, only_body: bool, **given: Any) -> None:
-    """Receives messages and prints them; then acks them, if asked to."""
+    """Receives messages and prints them; then acks them, if asked to: nothing of a cell is cut
+    then, since nobody can look again.
+    """
     wait = given["wait_seconds"]
     body = {
         "tag": given["tag"],
@@ -31,16 +33,22 @@ def receive(session: Session, queue: str, *, ack: bool, only_body: bool, **given
     found = session.client.post(path_to("queues", queue, "receive"), asked, wait_s=60.0 if wait is None else wait)["messages"]
     if not found:
         session.say("no message came")
-    show(session, found, DELIVERY, name="handle", only_body=only_body)
+    attributed = any(one.get("attributes") for one in found)
+    columns = [column for column in DELIVERY if attributed or column != "attributes"]
+    show(session, found, columns, name="handle", only_body=only_body, whole=ack)
     if found and ack:
         results = session.client.post(path_to("queues", queue, "ack"), {"handles": [one["handle"] for one in found]})["results"]
         _judge(results)
 
 
-def show(session: Session, messages: Sequence[Mapping[str, Any]], columns: Sequence[str], *, name: str, only_body: bool) -> None:
-    """Prints messages, or their bodies alone: each as it is, and a line end."""
+def show(
+    session: Session, messages: Sequence[Mapping[str, Any]], columns: Sequence[str], *, name: str, only_body: bool, whole: bool = False
+) -> None:
+    """Prints messages, or their bodies alone: each as it is, and a line end. If `whole`, no cell
+    of a table is cut.
+    """
     if not only_body:
-        session.rows(messages, columns, name=name)
+        session.rows(messages, columns, name=name, whole=whole)
         return
     write_bodies(messages)
 
