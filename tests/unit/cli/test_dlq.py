@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+import time
 from typing import Any
 
 import pytest
@@ -152,6 +153,46 @@ def test_a_service_that_is_away_for_a_moment_does_not_end_a_wait(cli: Cli, monke
     cli.service.on("GET /v1/tasks/t1", (200, task("running")), away, (200, task("completed", moved=3)))
 
     assert cli("task", "show", "t1", "--wait").code == 0
+
+
+@pytest.mark.parametrize("status", [429, 500])
+def test_too_many_requests_or_a_fault_do_not_end_a_wait(status: int, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("time.sleep", lambda _s: None)
+    cli.service.on("POST /v1/queues/a.dead/redrive", (202, task("running")))
+    cli.service.on("GET /v1/tasks/t1", (status, {"detail": "Later."}), (200, task("completed", moved=3)))
+
+    assert cli("dlq", "redrive", "a.dead", "--wait", "-o", "name").out == "t1\n"
+
+
+def test_a_wait_that_is_refused_names_the_task(cli: Cli) -> None:
+    cli.service.on("POST /v1/queues/a.dead/redrive", (202, task("running")))
+    cli.service.on("GET /v1/tasks/t1", (403, {"detail": "No right."}))
+
+    ran = cli("dlq", "redrive", "a.dead", "--wait")
+
+    assert (ran.code, ran.out) == (4, "")
+    assert ran.err == "leaseway dlq redrive: task t1 was started, and may go on: No right\n"
+
+
+def test_a_poll_of_a_wait_has_no_more_than_what_is_left(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    bounds: list[float | None] = []
+    monkeypatch.setattr("facade.programs.cli.connect.client.Client.until", lambda _self, end: bounds.append(end))
+    cli.service.on("GET /v1/tasks/t1", (200, task("running")), (200, task("completed", moved=3)))
+    began = time.monotonic()
+
+    assert cli("task", "show", "t1", "--wait", "--timeout", "9").code == 0
+    assert cli("task", "show", "t1", "--wait", "--timeout", "600").code == 0
+
+    cli.service.on("GET /v1/tasks/t1", (200, task("running")), (200, task("completed", moved=3)))
+    assert cli("task", "show", "t1", "--wait", "--timeout", "600").code == 0
+
+    now = time.monotonic()
+    short, none, *rest = bounds
+    assert short is not None
+    assert began + 9 <= short <= now + 9
+    assert (none, rest[0], rest[-1]) == (None, None, None)
+    assert rest[1] is not None
+    assert began + 30 <= rest[1] <= now + 30
 
 
 def test_cancel(cli: Cli) -> None:

@@ -83,6 +83,17 @@ def test_doctor_of_a_service_that_is_not_there_ends_with_5(cli: Cli) -> None:
     assert (ran.code, ran.json[0]["status"]) == (5, "unreachable")
 
 
+def test_doctor_takes_no_longer_than_its_timeout_and_stops_where_nothing_answers(well: Cli) -> None:
+    began = time.monotonic()
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        ran = well(
+            "doctor", "--endpoint", f"http://127.0.0.1:{silent.getsockname()[1]}", "--timeout", "0.4", "-o", "json"
+        )
+
+    assert time.monotonic() - began < 1.2
+    assert (ran.code, [(check["check"], check["status"]) for check in ran.json]) == (5, [("reachable", "unreachable")])
+
+
 def test_doctor_waits_until_all_is_right_and_no_longer_than_it_may(well: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "POLL_S", 0.01)
     well.service.on("GET /ready", *[(503, {"parts": {"kafka": "away"}})] * 3, (200, {"parts": {"kafka": "ok"}}))
@@ -105,6 +116,14 @@ def test_top_is_drawn_at_a_terminal_alone(cli: Cli) -> None:
     ran = cli("top")
 
     assert (ran.code, ran.err) == (2, "leaseway top: it is drawn at a terminal; --once prints it\n")
+
+
+@pytest.mark.parametrize("every", ["nan", "inf"])
+def test_top_looks_at_times_that_can_be(every: str, cli: Cli) -> None:
+    ran = cli("top", "--every", every)
+
+    assert (ran.code, cli.service.asked) == (2, [])
+    assert "is at most 86400, given" in ran.err
 
 
 def test_top_draws_until_it_is_interrupted(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:

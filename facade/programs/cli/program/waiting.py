@@ -10,12 +10,13 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from facade.programs.cli.connect.client import path_to
-from facade.programs.cli.connect.failures import FAILED, UNREACHABLE, Failure
+from facade.programs.cli.connect.failures import FAILED, Failure, is_passing
 from facade.programs.cli.program.session import Session
 
 POLL_S: Final = 0.25
 SLOWEST_S: Final = 2.0
 PATIENCE_S: Final = 60.0  # a service that is away is asked again for so long
+ANSWER_S: Final = 30.0  # at most, for one answer
 Task = dict[str, Any]
 
 
@@ -33,11 +34,13 @@ def ended(session: Session, task: Task) -> Task:
                     raise Failure(f"task {task['id']} has not ended within {session.timeout_s:g} s (--timeout): {_so_far(task)}; {goes_on}")
                 time.sleep(pause)
                 pause = min(SLOWEST_S, pause * 1.2)
-                task = _asked(session, task["id"], end)
+                task = _asked(session, task["id"], math.inf if end is None else end)
                 draw(task)
     except KeyboardInterrupt:
         session.say(goes_on)
         raise
+    finally:
+        session.client.until(None)
     return task
 
 
@@ -53,14 +56,15 @@ def _so_far(task: Task) -> str:
     return f"moved {task['moved']}, failed {task['failed']} of {task['total']} found"
 
 
-def _asked(session: Session, id: str, most: float | None) -> Task:
-    end = min(time.monotonic() + PATIENCE_S, math.inf if most is None else most)
+def _asked(session: Session, id: str, most: float) -> Task:
+    end = min(time.monotonic() + PATIENCE_S, most)
     while True:
+        session.client.until(min(time.monotonic() + ANSWER_S, most))
         try:
             found: Task = session.client.get(path_to("tasks", id))
         except Failure as failure:
-            if failure.code != UNREACHABLE or time.monotonic() > end:
-                raise
+            if not is_passing(failure) or time.monotonic() > end:
+                raise Failure(f"task {id} was started, and may go on: {failure}", failure.code) from None
             time.sleep(1)
         else:
             return found

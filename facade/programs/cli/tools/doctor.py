@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -9,32 +10,35 @@ from typing import Any
 import click
 
 from facade.programs.cli.connect.client import Client
-from facade.programs.cli.connect.failures import UNHEALTHY, UNREACHABLE, Failure, Refused
+from facade.programs.cli.connect.failures import UNHEALTHY, UNREACHABLE, Failure, Refused, Unreachable
 from facade.programs.cli.program.command import SETTINGS, ApiCommand
 from facade.programs.cli.program.session import Session
 from facade.programs.cli.words import REMOTE
 
 POLL_S = 1.0
+ROUND_S = 30.0  # at most, for one round of several
 SKEW_S = 5.0  # worth a note: times in options and tables are those of the service
 Check = dict[str, Any]
 
 
 def checks(client: Client) -> Iterator[Check]:
-    """What was looked at: `check`, `status` (ok, alarm, failed, unreachable) and a `note`."""
+    """What was looked at: `check`, `status` (ok, alarm, failed, unreachable) and a `note`. The
+    first that gets no answer is the last.
+    """
     at = client.connection
     key = f"key {at.key_id}" if at.key_id else "no key"
-    yield from _try(client, "reachable", f"{at.endpoint}, {key}{f', profile {at.profile}' if at.profile else ''}", _reachable)
-    yield from _try(client, "ready", "", _ready)
-    yield from _try(client, "healthy", "", _healthy)
-    yield from _try(client, "key", "", _key)
-
-
-def _try(client: Client, name: str, note: str, look: Any) -> Iterator[Check]:
-    try:
-        status, said = look(client)
-    except Failure as failure:
-        status, said = "unreachable" if failure.code == UNREACHABLE else "failed", str(failure)
-    yield {"check": name, "status": status, "note": "; ".join(part for part in (note, said) if part)}
+    note = f"{at.endpoint}, {key}{f', profile {at.profile}' if at.profile else ''}"
+    for name, look in (("reachable", _reachable), ("ready", _ready), ("healthy", _healthy), ("key", _key)):
+        answered = True
+        try:
+            status, said = look(client)
+        except Failure as failure:
+            status, said = "unreachable" if failure.code == UNREACHABLE else "failed", str(failure)
+            answered = not isinstance(failure, Unreachable)
+        yield {"check": name, "status": status, "note": "; ".join(part for part in (note, said) if part)}
+        if not answered:
+            return
+        note = ""
 
 
 def _reachable(client: Client) -> tuple[str, str]:
@@ -49,9 +53,10 @@ def _reachable(client: Client) -> tuple[str, str]:
 
 def _ready(client: Client) -> tuple[str, str]:
     status, found = client.exchange("GET", "/ready")
-    parts = (found or {}).get("parts", {})
+    answer = found if isinstance(found, dict) else {}
+    parts = answer.get("parts", {})
     bad = [f"{part}: {said}" for part, said in parts.items() if said != "ok"]
-    return ("ok" if status == 200 else "failed"), ", ".join(bad) or ", ".join(parts)
+    return ("ok" if status == 200 else "failed"), ", ".join(bad) or ", ".join(parts) or str(answer.get("detail", ""))
 
 
 def _healthy(client: Client) -> tuple[str, str]:
@@ -80,7 +85,10 @@ def _key(client: Client) -> tuple[str, str]:
 def command(session: Session, *, wait: bool) -> None:
     """Looks."""
     end = None if session.timeout_s is None else time.monotonic() + session.timeout_s
+    patience = session.client.connection.timeout_s
     while True:
+        now = time.monotonic()
+        session.client.until(min(now + (min(patience, ROUND_S) if wait else patience), math.inf if end is None else end))
         found = list(checks(session.client))
         code = _code(found)
         if code == 0 or not wait or (end is not None and time.monotonic() + POLL_S > end):

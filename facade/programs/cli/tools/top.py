@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from facade.programs.cli.connect.failures import UNREACHABLE, WRONG_USE, Failure
+from facade.programs.cli.connect.failures import WRONG_USE, Failure, is_passing
 from facade.programs.cli.nouns.queue import COLUMNS, SORTS, counted
 from facade.programs.cli.output.cells import cell
 from facade.programs.cli.program.command import SETTINGS, ApiCommand
@@ -32,6 +32,8 @@ from facade.programs.cli.words import REMOTE
 @click.option("--once", is_flag=True, help="Look once and print that, as other commands do.")
 def command(session: Session, prefix: str, sort: str, limit: int, every: float, *, once: bool) -> None:
     """Shows them."""
+    if not every <= 86_400:
+        raise click.BadParameter(f"is at most 86400, given {every:g}", param_hint="--every")
     if not once and not sys.stdout.isatty():
         raise Failure("it is drawn at a terminal; --once prints it", WRONG_USE)
     if once:
@@ -52,7 +54,7 @@ def _drawn(session: Session, prefix: str, sort: str, limit: int, every: float) -
                 title = f"{session.client.connection.endpoint}, {time.strftime('%H:%M:%S')}, by {sort}"
                 live.update(_table(rows, title), refresh=True)
             except Failure as failure:
-                if failure.code != UNREACHABLE or not title:
+                if not is_passing(failure) or not title:
                     raise
                 live.update(_table([], f"{title}: {failure}"), refresh=True)
             time.sleep(every)
