@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import click
+
+# In 1973. A smaller number is a date without its hyphens, or seconds.
+LEAST_MS: Final = 10**11
 
 
 class _Moment(click.ParamType[int]):
@@ -15,14 +19,15 @@ class _Moment(click.ParamType[int]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         if isinstance(value, int):
             return value
-        try:
-            return int(value)
-        except ValueError:
-            pass
+        with contextlib.suppress(ValueError):
+            number = int(value)
+            if number == 0 or number >= LEAST_MS:
+                return number
         try:
             at = datetime.datetime.fromisoformat(value)
         except ValueError:
-            self.fail(f"must be a time in ISO 8601 (UTC where it names no zone) or epoch milliseconds, given {value!r}", param, ctx)
+            kinds = f"a time in ISO 8601 (UTC where it names no zone), a date being 2027-01-01, or epoch milliseconds from {LEAST_MS} on"
+            self.fail(f"must be {kinds}, given {value!r}", param, ctx)
         at = at if at.tzinfo else at.replace(tzinfo=datetime.UTC)
         return (at - datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)) // datetime.timedelta(milliseconds=1)
 
