@@ -100,12 +100,23 @@ def test_create_sends_the_settings_that_were_named(cli: Cli) -> None:
 def test_set_changes_what_was_named_and_takes_a_policy_away(cli: Cli) -> None:
     cli.service.on("PATCH /v1/queues/orders", (200, {"name": "orders"}))
     cli.service.on("DELETE /v1/queues/orders/redrive-policy", (204, None))
+    cli.service.on("GET /v1/queues/orders", (200, {"name": "orders", "redrive_policy": None}))
 
-    assert cli("queue", "set", "orders", "--no-redrive-policy", "--lease-seconds", "60").code == 0
+    ran = cli("queue", "set", "orders", "--no-redrive-policy", "--lease-seconds", "60", "-o", "json")
+
+    assert (ran.code, ran.json) == (0, {"name": "orders", "redrive_policy": None})
     assert cli.service.asked == [
-        ("DELETE", "/v1/queues/orders/redrive-policy", None),
         ("PATCH", "/v1/queues/orders", {"lease_seconds": 60.0}),
+        ("DELETE", "/v1/queues/orders/redrive-policy", None),
+        ("GET", "/v1/queues/orders", None),
     ]
+
+
+def test_a_setting_that_is_refused_takes_no_policy_away(cli: Cli) -> None:
+    cli.service.on("PATCH /v1/queues/orders", (400, {"detail": "No."}))
+
+    assert cli("queue", "set", "orders", "--no-redrive-policy", "--lease-seconds", "-1").code == 2
+    assert [method for method, _, _ in cli.service.asked] == ["PATCH"]
 
 
 @pytest.mark.parametrize(
@@ -148,15 +159,21 @@ def test_a_name_is_one_part_of_a_path(name: str, cli: Cli) -> None:
     assert "?" not in asked[1]
 
 
-def test_rm_deletes_each_and_stops_at_the_first_that_it_can_not(cli: Cli) -> None:
+def test_rm_deletes_each_that_it_can_and_says_which_it_can_not(cli: Cli) -> None:
     cli.service.on("DELETE /v1/queues/a", (204, None))
     cli.service.on("DELETE /v1/queues/c", (204, None))
 
     ran = cli("queue", "rm", "--yes", "a", "b", "c")
 
-    assert (ran.code, ran.out) == (3, "")
-    assert ran.err.splitlines()[0] == "deleted queue 'a'"
-    assert [path for _, path, _ in cli.service.asked] == ["/v1/queues/a", "/v1/queues/b"]
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err.splitlines() == [
+        "deleted queue 'a'",
+        "'b': No /v1/queues/b",
+        "deleted queue 'c'",
+        "leaseway queue rm: 1 of 3 failed",
+    ]
+    assert [path for _, path, _ in cli.service.asked] == ["/v1/queues/a", "/v1/queues/b", "/v1/queues/c"]
+    assert cli("queue", "rm", "--yes", "b").code == 3
 
 
 def test_purge_and_copy(cli: Cli) -> None:

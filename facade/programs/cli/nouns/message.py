@@ -11,6 +11,7 @@ from facade.programs.cli.connect.client import path_to
 from facade.programs.cli.nouns.messages import looking, sending, settling
 from facade.programs.cli.program.command import noun, yes_option
 from facade.programs.cli.program.completion import queue_names
+from facade.programs.cli.program.each import each
 from facade.programs.cli.program.session import Session
 from facade.programs.cli.program.values import condition, moment_ms, words_of
 from facade.programs.cli.words import REMOTE
@@ -161,9 +162,12 @@ def rm(session: Session, queue: str, ids: tuple[str, ...], *, yes: bool) -> None
     """Delete messages that are not leased, under all tags. `-` reads ids from stdin."""
     found = settling.named(ids)
     session.confirm(f"delete {len(found)} message(s) of queue {queue!r}", yes=yes)
-    for message in found:
+
+    def delete(message: str) -> None:
         session.client.call("DELETE", path_to("queues", queue, "messages", message))
         session.say(f"deleted message {message}")
+
+    each(session, found, delete)
 
 
 @command.verb("cancel", "leaseway message cancel orders ID")
@@ -171,9 +175,12 @@ def rm(session: Session, queue: str, ids: tuple[str, ...], *, yes: bool) -> None
 @_ids
 def cancel(session: Session, queue: str, ids: tuple[str, ...]) -> None:
     """Cancel delayed messages under all tags: nobody receives them. `-` reads ids from stdin."""
-    for message in settling.named(ids):
+
+    def cancel_one(message: str) -> None:
         session.client.post(path_to("queues", queue, "messages", message, "cancel"))
         session.say(f"cancelled message {message}")
+
+    each(session, settling.named(ids), cancel_one)
 
 
 @command.verb("reschedule", "leaseway message reschedule orders ID --at 2026-11-28T08:00")
@@ -182,6 +189,9 @@ def cancel(session: Session, queue: str, ids: tuple[str, ...]) -> None:
 @click.option("--at", type=moment_ms, required=True, metavar="TIME", help="When they are due: ISO 8601 or epoch ms; past = now.")
 def reschedule(session: Session, queue: str, ids: tuple[str, ...], at: int) -> None:
     """Give delayed messages another due time. `-` reads ids from stdin."""
-    for message in settling.named(ids):
+
+    def reschedule_one(message: str) -> None:
         session.client.post(path_to("queues", queue, "messages", message, "reschedule"), {"deliver_at_ms": at})
         session.say(f"rescheduled message {message}")
+
+    each(session, settling.named(ids), reschedule_one)

@@ -8,8 +8,10 @@ from typing import Any
 import click
 
 from facade.programs.cli.connect.client import Client, path_to
+from facade.programs.cli.connect.failures import Refused
 from facade.programs.cli.program.command import Noun, noun, yes_option
 from facade.programs.cli.program.completion import queue_names
+from facade.programs.cli.program.each import each
 from facade.programs.cli.program.session import Session
 from facade.programs.cli.program.settings import SettingsCommand
 from facade.programs.cli.words import REMOTE
@@ -74,10 +76,13 @@ def change(session: Session, queue: str, settings: dict[str, Any], *, no_redrive
         raise click.UsageError("name a setting to change, such as --lease-seconds 60")
     if no_redrive_policy and "redrive_policy" in settings:
         raise click.UsageError("--no-redrive-policy and --dead-letter-queue exclude each other")
-    if no_redrive_policy:
-        session.client.call("DELETE", path_to("queues", queue, "redrive-policy"))
     path = path_to("queues", queue)
-    session.one(session.client.call("PATCH", path, settings) if settings else session.client.get(path))
+    changed = session.client.call("PATCH", path, settings) if settings else None
+    if no_redrive_policy:
+        # Last: a setting that is refused must not cost the queue its policy.
+        session.client.call("DELETE", path_to("queues", queue, "redrive-policy"))
+        changed = session.client.get(path)
+    session.one(changed)
 
 
 @command.verb("rm", "leaseway queue rm orders", "leaseway queue ls --prefix test- -o name | xargs leaseway queue rm --yes")
@@ -87,8 +92,12 @@ def rm(session: Session, queues: tuple[str, ...], *, yes: bool) -> None:
     """Delete queues and their messages."""
     for name in queues:
         session.confirm(f"delete queue {name!r}{'' if yes else _content(session, name)}", yes=yes)
+
+    def delete(name: str) -> None:
         session.client.call("DELETE", path_to("queues", name))
         session.say(f"deleted queue {name!r}")
+
+    each(session, queues, delete)
 
 
 @command.verb("purge", "leaseway queue purge orders --yes")
@@ -133,8 +142,11 @@ def unpark(session: Session, queue: str, group: str, tag: str | None, *, kill: b
 
 
 def _content(session: Session, queue: str) -> str:
-    """How many messages a question is about; where nobody can be asked, it need not be known."""
+    """How many messages a question is about, if that is known; it need not be without one."""
     if not session.can_ask:
         return ""
-    tags = session.client.get(path_to("queues", queue))["tags"]
+    try:
+        tags = session.client.get(path_to("queues", queue))["tags"]
+    except Refused:
+        return ""
     return f" with {sum(tag['backlog'] for tag in tags)} messages under {len(tags)} tag(s)"
