@@ -10,12 +10,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from engine.rules.limits import ASKED
+from engine.rules.limits import ASKED, MAX_MESSAGE_BYTES
 from facade.dialects.native.wire.replies import DeliveryReply, PeekedReply
 from facade.dialects.native.wire.shapes import SendMessage
 from facade.programs.cli.connect.failures import Failure
 from facade.programs.cli.nouns.messages.bodies import (
     FIELDS,
+    MOST_LINE,
     MOST_MESSAGES,
     batches,
     body_of,
@@ -65,10 +66,20 @@ def test_a_file_that_can_not_be_read_is_named(tmp_path: Path) -> None:
         list(from_arguments([], [tmp_path / "none"]))
 
 
+def test_a_line_that_does_not_end_is_refused() -> None:
+    slow = Slow(b"a\n", *[b"x" * 1_000_000] * 5)
+    lines = lines_of(slow)
+
+    assert next(lines) == [b"a"]
+    with pytest.raises(Failure, match="a line has more than 4016384 bytes"):
+        next(lines)
+    assert MAX_MESSAGE_BYTES == MOST_LINE
+
+
 def test_lines_that_came_together_stay_together_and_the_last_needs_no_end() -> None:
     slow = Slow(b"a\nb\nc", b"c\n\n", b"d\r\n", b"e")
 
-    assert list(lines_of(slow)) == [[b"a", b"b"], [b"cc"], [b"d\r"], [b"e"]]
+    assert list(lines_of(slow)) == [[b"a", b"b"], [b"cc"], [b"d"], [b"e"]]
 
 
 @pytest.mark.parametrize("reply", [DeliveryReply, PeekedReply])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import itertools
 import json
 import sys
 import time
@@ -12,9 +11,6 @@ from typing import Any
 
 import pytest
 
-from facade.programs.cli.connect.failures import Unreachable
-from facade.programs.cli.nouns.messages import looking
-from facade.programs.cli.nouns.messages.looking import tail
 from tests.unit.cli.service import Cli
 
 SEND, RECEIVE, LOOK = "POST /v1/queues/q/messages", "POST /v1/queues/q/receive", "GET /v1/queues/q/messages"
@@ -229,8 +225,8 @@ def test_rm_cancel_and_reschedule_take_several_ids(cli: Cli, stdin: Any) -> None
 
     assert cli("message", "rm", "q", "-", "--yes").err == "deleted message a\n"
     assert cli("message", "cancel", "q", "a").err == "cancelled message a\n"
-    assert cli("message", "reschedule", "q", "a", "--at", "5").err == "rescheduled message a\n"
-    assert cli.service.asked[-1][2] == {"deliver_at_ms": 5}
+    assert cli("message", "reschedule", "q", "a", "--at", "0").err == "rescheduled message a\n"
+    assert cli.service.asked[-1][2] == {"deliver_at_ms": 0}
 
 
 def test_tail_prints_in_the_order_of_time(cli: Cli) -> None:
@@ -240,8 +236,8 @@ def test_tail_prints_in_the_order_of_time(cli: Cli) -> None:
     )
     cli.service.on(LOOK, (200, {"messages": [late, early], "next": None}))
 
-    assert cli("message", "tail", "q", "--since", "3", "-o", "name").out == "early\nlate\n"
-    assert cli.service.asked == [("GET", "/v1/queues/q/messages?from=3&limit=100", None)]
+    assert cli("message", "tail", "q", "--since", "0", "-o", "name").out == "early\nlate\n"
+    assert cli.service.asked == [("GET", "/v1/queues/q/messages?from=0&limit=100", None)]
 
 
 def test_tail_begins_a_minute_ago_by_the_clock_of_the_service(cli: Cli) -> None:
@@ -255,30 +251,94 @@ def test_tail_begins_a_minute_ago_by_the_clock_of_the_service(cli: Cli) -> None:
     assert abs(from_ms / 1000 - (time.time() - 3660)) < 30
 
 
-def test_a_tail_that_follows_prints_each_message_once_and_outlives_the_service(monkeypatch: pytest.MonkeyPatch) -> None:
-    def row(name: str, at: int) -> dict[str, Any]:
-        return {"id": name, "sent_at_ms": at, "partition": 0, "offset": at}
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
 
-    away = Unreachable("away")
-    rounds: list[Any] = [[row("a", 10_000)], away, away, [row("a", 10_000), row("b", 9_000)], [row("c", 11_000)]]
-    asked, said = [], []
 
-    def query(_session: Any, _queue: str, _limit: int | None, **given: Any) -> Any:
-        asked.append(given["from"])
-        found = rounds.pop(0)
-        if isinstance(found, Unreachable):
-            raise found
-        return found
+def test_receive_with_ack_prints_all_of_a_message_also_at_a_terminal(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    attributes = {"kind": {"type": "string", "value": "retail"}}
+    message = delivery("a", body="x" * 400, attributes=attributes)
+    cli.service.on(RECEIVE, (200, {"messages": [message]}))
+    cli.service.on("POST /v1/queues/q/ack", (200, {"results": [{"handle": "h-a", "status": "ok"}]}))
+    monkeypatch.setenv("COLUMNS", "2000")
+    monkeypatch.setattr(sys, "stdout", screen := Terminal())
 
-    class Session:
-        def say(self, text: str) -> None:
-            said.append(text)
+    assert cli("message", "receive", "q", "--ack").code == 0
+    assert "x" * 400 in screen.getvalue()
+    assert json.dumps(attributes) in screen.getvalue()
 
-    monkeypatch.setattr(looking, "query", query)
-    monkeypatch.setattr("time.sleep", lambda _s: None)
+    screen.truncate(0)
+    assert cli("message", "receive", "q").code == 0
+    assert "(100 more characters)" in screen.getvalue()
 
-    found = list(itertools.islice(tail(Session(), "q", 5, follow=True), 3))  # type: ignore[arg-type]
 
-    assert [one["id"] for one in found] == ["a", "b", "c"]
-    assert asked == [5, 8000, 8000, 8000, 8000]
-    assert said == ["away; trying again"]
+def test_a_table_without_attributes_has_no_column_of_them(cli: Cli) -> None:
+    cli.service.on(RECEIVE, (200, {"messages": [delivery("a")]}))
+
+    assert "attributes" not in cli("message", "receive", "q").out
+
+
+def test_several_ids_go_on_after_one_that_fails(cli: Cli) -> None:
+    for name in ("a", "c"):
+        cli.service.on(f"DELETE /v1/queues/q/messages/{name}", (204, None))
+        cli.service.on(f"POST /v1/queues/q/messages/{name}/cancel", (204, None))
+        cli.service.on(f"POST /v1/queues/q/messages/{name}/reschedule", (204, None))
+
+    for arguments, done in (
+        (["rm", "--yes"], "deleted"),
+        (["cancel"], "cancelled"),
+        (["reschedule", "--at", "0"], "rescheduled"),
+    ):
+        verb, *options = arguments
+        ran = cli("message", verb, "q", "a", "b", "c", *options)
+        assert ran.code == 1
+        first, failed, last, end = ran.err.splitlines()
+        assert (first, last) == (f"{done} message a", f"{done} message c")
+        assert failed.startswith("'b': No /v1/queues/q/messages/b")
+        assert end == f"leaseway message {verb}: 1 of 3 failed"
+        assert cli("message", verb, "q", "b", *options).code == 3
+
+
+def test_attributes_of_a_line_and_of_the_options_are_joined(cli: Cli, stdin: Any) -> None:
+    cli.service.on(SEND, sent("m", "n"))
+    stdin(b'{"body": "x", "attributes": {"a": "own", "b": "own"}}\r\n\r\n{"body": "y"}\r\n')
+
+    assert cli("message", "send", "q", "--jsonl", "--attribute", "a=all", "--attribute", "c=all").code == 0
+    assert [one["attributes"] for one in cli.service.asked[0][2]["messages"]] == [
+        {"a": "own", "b": "own", "c": "all"},
+        {"a": "all", "c": "all"},
+    ]
+
+
+@pytest.mark.parametrize(("error", "code"), [(KeyboardInterrupt, 130), (OSError, 1)])
+def test_a_send_of_lines_that_is_ended_says_how_many_were_sent(
+    error: type[BaseException], code: int, cli: Cli, stdin: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cli.service.on(SEND, sent(*(str(n) for n in range(100))))
+    stdin(b"x\n" * 150)
+
+    def ended(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr("facade.programs.cli.output.forms.Printer._write", ended)
+
+    ran = cli("message", "send", "q", "--lines")
+
+    assert ran.code == code
+    assert ran.err.splitlines()[0] == "100 message(s) were sent before"
+    assert len(cli.service.asked) == 1
+
+
+def test_a_send_that_is_interrupted_while_it_asks_says_that_there_may_be_more(
+    cli: Cli, stdin: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("facade.programs.cli.connect.client.Client.exchange", interrupted)
+    stdin(b"x\n")
+
+    ran = cli("message", "send", "q", "--lines")
+
+    assert (ran.code, ran.err.splitlines()[0]) == (130, "0 message(s) and perhaps the next ones were sent before")

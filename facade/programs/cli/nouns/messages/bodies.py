@@ -14,6 +14,7 @@ from facade.programs.cli.connect.failures import WRONG_USE, Failure
 Message = dict[str, Any]
 MOST_MESSAGES: Final = 100  # of a send
 BATCH_BYTES: Final = 1_000_000  # of lines that go in one send; the service takes four times that
+MOST_LINE: Final = 4_016_384  # bytes; the service takes no larger message
 _CHUNK: Final = 65_536
 # What a message to send may have; what a printed message has beside them is passed over.
 FIELDS: Final = (
@@ -74,7 +75,7 @@ def from_object(number: int, line: bytes) -> Message:
     """
     try:
         read = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise Failure(f"line {number} is not JSON: {error}", WRONG_USE) from None
     if not isinstance(read, dict):
         raise Failure(f"line {number} is no JSON object, given {line[:100].decode('utf-8', 'replace')!r}", WRONG_USE)
@@ -84,17 +85,24 @@ def from_object(number: int, line: bytes) -> Message:
 
 
 def lines_of(stream: BinaryIO) -> Iterator[list[bytes]]:
-    """The lines of a stream without their ends, those together that came together: who writes
-    slowly is not kept waiting for more lines. An empty line is none.
+    """The lines of a stream without their ends (LF or CRLF), those together that came together: who
+    writes slowly is not kept waiting for more lines. An empty line is none. Raises Failure: a line
+    does not end.
     """
     read = getattr(stream, "read1", stream.read)
     rest = b""
     while data := read(_CHUNK):
         *lines, rest = (rest + data).split(b"\n")
-        if kept := [line for line in lines if line]:
+        if kept := _without_ends(lines):
             yield kept
-    if rest:
-        yield [rest]
+        if len(rest) > MOST_LINE:
+            raise Failure(f"a line has more than {MOST_LINE} bytes", WRONG_USE)
+    if kept := _without_ends([rest]):
+        yield kept
+
+
+def _without_ends(lines: Iterable[bytes]) -> list[bytes]:
+    return [kept for line in lines if (kept := line.removesuffix(b"\r"))]
 
 
 def batches(messages: Iterable[Message], most_bytes: int = BATCH_BYTES) -> Iterator[list[Message]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -67,7 +68,12 @@ def send(session: Session, queue: str, bodies: tuple[str, ...], files: tuple[Pat
         return
     if bodies or files:
         raise click.UsageError(f"--{source} reads messages from stdin, and takes no BODY or --file beside it")
-    session.stream(_streamed(session, path, _read(sys.stdin.buffer, source, common)), COLUMNS)
+    done = _Sent()
+    try:
+        session.stream(_streamed(session, path, _read(sys.stdin.buffer, source, common), done), COLUMNS)
+    except (KeyboardInterrupt, OSError):
+        session.say(str(done))
+        raise
 
 
 def _read(stream: BinaryIO, source: str, common: Message) -> Iterator[list[Message]]:
@@ -77,18 +83,39 @@ def _read(stream: BinaryIO, source: str, common: Message) -> Iterator[list[Messa
         messages = []
         for line in lines:
             number += 1
-            messages.append({**common, **(body_of(line) if source == "lines" else from_object(number, line))})
+            messages.append(_joined(common, body_of(line) if source == "lines" else from_object(number, line)))
         yield from batches(messages)
 
 
-def _streamed(session: Session, path: str, read: Iterator[list[Message]]) -> Iterator[dict[str, Any]]:
+def _joined(common: Message, own: Message) -> Message:
+    """A message of what all have and what it says itself, which counts more; attributes of both."""
+    joined = {**common, **own}
+    if isinstance(own.get("attributes"), dict) and "attributes" in common:
+        joined["attributes"] = {**common["attributes"], **own["attributes"]}
+    return joined
+
+
+@dataclass
+class _Sent:
+    """How many messages are sent; `doubt`: a request has no answer, so perhaps there are more."""
+
+    messages: int = 0
+    doubt: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.messages} message(s){' and perhaps the next ones' if self.doubt else ''} were sent before"
+
+
+def _streamed(session: Session, path: str, read: Iterator[list[Message]], sent: _Sent) -> Iterator[dict[str, Any]]:
     """What became of each message; a failure says how many were sent before it."""
-    sent = 0
     try:
         for batch in read:
-            yield from session.client.post(path, {"messages": batch})["messages"]
-            sent += len(batch)
+            sent.doubt = True
+            results = session.client.post(path, {"messages": batch})["messages"]
+            sent.doubt = False
+            sent.messages += len(batch)
+            yield from results
     except Failure as failure:
-        doubt = " and perhaps the next ones" if isinstance(failure, Unreachable) and failure.sent else ""
-        raise Failure(f"{failure}; {sent} message(s){doubt} were sent before", failure.code) from None
-    session.say(f"sent {sent} message(s)")
+        sent.doubt = isinstance(failure, Unreachable) and failure.sent
+        raise Failure(f"{failure}; {sent}", failure.code) from None
+    session.say(f"sent {sent.messages} message(s)")
