@@ -79,6 +79,7 @@ def test_without_a_command_it_says_which_there_are(cli: Cli) -> None:
         (["queue", "ls", "--limit", "0"], "Invalid value for '--limit': 0 is not in the range x>=1."),
         (["queue", "ls", "-o", "xml"], "'xml' is not one of 'table', 'json', 'jsonl', 'yaml', 'name'"),
         (["queue", "ls", "--timeout", "0"], "0.0 is not in the range 0<x<=86400"),
+        (["queue", "ls", "--timeout", "nan"], "a timeout is more than 0 and at most 86400 seconds, given nan"),
         (["queue", "show"], "Missing argument 'QUEUE'"),
         (["queue", "ls", "--endpoint", "here"], "http://HOST:PORT or https://HOST:PORT, given 'here'"),
         (
@@ -180,10 +181,46 @@ def test_an_interrupt_ends_with_130(cli: Cli, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_command_of_this_machine_gets_its_arguments_and_gives_its_status(cli: Cli) -> None:
-    direct, through = cli("jars", "zzz"), cli("-o", "json", "jars", "zzz")
+    ran = cli("jars", "zzz")
 
-    assert (direct.code, through.code) == (2, 2)
-    assert direct.err == through.err == "leaseway jars: no set of jars is called 'zzz'; there are broker and spark\n"
+    assert ran.code == 2
+    assert ran.err == "leaseway jars: no set of jars is called 'zzz'; there are broker and spark\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "named"),
+    [(["-o", "json"], "--output"), (["--endpoint", "http://x"], "--endpoint"), (["--timeout", "5"], "--timeout")],
+)
+def test_options_before_a_command_of_this_machine_are_not_lost_silently(
+    before: list[str], named: str, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("facade.programs.cli.local.main", lambda _arguments: pytest.fail("it was run"))
+
+    ran = cli(*before, "redrive", "--where", "1=1")
+
+    assert ran.code == 2
+    assert f"{named} before `redrive` has no effect; `leaseway redrive --help` has its options" in ran.err
+
+
+def test_a_stream_that_is_closed_is_no_traceback(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    cli.service.on("GET /v1/queues", (200, QUEUES))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(sys, "stdin", None)
+        ran = cli("queue", "rm", "orders")
+        assert (ran.code, "needs --yes" in ran.err) == (2, True)
+    with monkeypatch.context() as patched:
+        patched.setattr(sys, "stdin", None)
+        ran = cli("message", "send", "q", "--lines")
+        assert (ran.code, ran.err) == (0, "sent 0 message(s)\n")
+    with monkeypatch.context() as patched:
+        patched.setattr(sys, "stderr", None)
+        assert cli("queue", "rm", "orders").code == 2
+    with monkeypatch.context() as patched:
+        patched.setattr(sys, "stdout", None)
+        ran = cli("message", "receive", "q", "--ack")
+        assert (ran.code, ran.err) == (1, "leaseway: stdout is closed, so nothing was done\n")
+    assert cli.service.asked == []
 
 
 def test_a_question_is_asked_at_a_terminal_alone(cli: Cli) -> None:
@@ -223,6 +260,23 @@ def test_the_api_command_sends_anything(cli: Cli, monkeypatch: pytest.MonkeyPatc
         ("DELETE", "/v1/queues/a", None),
         ("GET", "/v1/nothing?a=1&a=2", None),
     ]
+
+
+def test_the_api_command_continues_a_query_and_escapes_what_a_path_can_not_have(cli: Cli) -> None:
+    cli.service.on("GET /v1/queues", (200, QUEUES))
+
+    assert cli("api", "GET", "/v1/queues?limit=5", "--query", "prefix=a").code == 0
+    assert cli("api", "GET", "/v1/queues/ä b%2F").code == 3
+    assert [path for _, path, _ in cli.service.asked] == ["/v1/queues?limit=5&prefix=a", "/v1/queues/%C3%A4%20b%2F"]
+
+
+def test_the_api_command_has_no_name_for_most_answers(cli: Cli) -> None:
+    cli.service.on("GET /v1/queues", (200, QUEUES))
+
+    ran = cli("api", "GET", "/v1/queues", "-o", "name")
+
+    assert (ran.code, ran.out) == (2, "")
+    assert "there is no field 'name'" in ran.err
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
@@ -284,6 +338,7 @@ def test_the_modules_that_a_command_imports_are_pinned(arguments: list[str], cli
         "facade.programs.cli",
         "facade.programs.cli.cli",
         "facade.programs.cli.connect",
+        "facade.programs.cli.connect.answer",
         "facade.programs.cli.connect.client",
         "facade.programs.cli.connect.failures",
         "facade.programs.cli.connect.profiles",
@@ -296,7 +351,7 @@ def test_the_modules_that_a_command_imports_are_pinned(arguments: list[str], cli
         "facade.programs.cli.program.session",
         "facade.programs.cli.words",
     }
-    queue = {"nouns", "nouns.queue", "program.completion", "program.settings", "program.values"}
+    queue = {"nouns", "nouns.queue", "program.completion", "program.each", "program.settings", "program.values"}
     assert ours == program | ({f"facade.programs.cli.{name}" for name in queue} if arguments[0] == "queue" else set())
     # Of what is installed, click alone; the largest of the standard library stay out too.
     roots = {name.partition(".")[0] for name in imported}

@@ -16,7 +16,7 @@ import click
 
 from facade.programs.cli.connect.failures import FAILED, INTERRUPTED, Failure
 from facade.programs.cli.output.cells import visible
-from facade.programs.cli.program.command import SETTINGS, common_options, unknown
+from facade.programs.cli.program.command import COMMON, SETTINGS, common_options, unknown
 from facade.programs.cli.words import LOCAL, REMOTE
 
 
@@ -54,11 +54,20 @@ def _local(name: str) -> click.Command:
     @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
     @click.pass_context
     def passed(ctx: click.Context, arguments: tuple[str, ...]) -> None:
+        _nothing_before(ctx, name)
         from facade.programs.cli.local import main as local
 
         ctx.exit(local([name, *arguments]))
 
     return passed
+
+
+def _nothing_before(ctx: click.Context, name: str) -> None:
+    """Refuses options of the root: a command of this machine has others, and would not see them."""
+    first = ctx.find_root()
+    for option in first.command.params:
+        if option.name in COMMON and first.params.get(option.name) is not None:
+            raise click.UsageError(f"{option.opts[-1]} before `{name}` has no effect; `leaseway {name} --help` has its options", ctx)
 
 
 def root() -> Program:
@@ -80,6 +89,24 @@ def main(arguments: Sequence[str]) -> int:
     """Runs a command; returns its exit status (connect/failures.py). What went wrong is on
     stderr.
     """
+    with contextlib.ExitStack() as opened:
+        if not _has_streams(opened):
+            click.echo("leaseway: stdout is closed, so nothing was done", err=True)
+            return FAILED
+        return _run(arguments)
+
+
+def _has_streams(opened: contextlib.ExitStack) -> bool:
+    """Whether there is a stdout. A stdin or stderr that is closed is nothing from here on."""
+    nowhere = Path(os.devnull)
+    if sys.stdin is None:
+        sys.stdin = opened.enter_context(nowhere.open(encoding="utf-8"))
+    if sys.stderr is None:
+        sys.stderr = opened.enter_context(nowhere.open("w", encoding="utf-8"))
+    return sys.stdout is not None
+
+
+def _run(arguments: Sequence[str]) -> int:
     try:
         done = root().main(list(arguments), prog_name="leaseway", standalone_mode=False)
         sys.stdout.flush()

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import sys
 from typing import Any
+from urllib.parse import quote
 
 import click
 
-from facade.programs.cli.connect.failures import WRONG_USE, Failure, Refused
+from facade.programs.cli.connect.failures import FAILED, WRONG_USE, Failure, Refused
 from facade.programs.cli.program.command import SETTINGS, ApiCommand
 from facade.programs.cli.program.session import Session
 from facade.programs.cli.program.values import pairs
@@ -39,11 +40,16 @@ def command(session: Session, method: str, path: str, data: str | None, query: t
     given: dict[str, list[str]] = {}
     for name, value in query:
         given.setdefault(name, []).append(value)
-    status, found = session.client.exchange(method.upper(), path, _body(data), query=given)
-    if found is not None and status < 300:
-        session.printer("json").one(found, "name")
+    # What a request line can't have is escaped; an escape, and what means something, stays.
+    target = quote(path, safe="/%?&=:@!$'()*+,;~", errors="surrogateescape")
+    status, found = session.client.exchange(method.upper(), target, _body(data), query=given)
     if status >= 300:
         raise Refused(status, found if isinstance(found, dict) else {})
+    if found is None:
+        return
+    if not isinstance(found, dict):
+        raise Failure("the answer is no JSON object: is it a Leaseway?", FAILED)
+    session.printer("json").one(found, "name")
 
 
 def _body(data: str | None) -> Any:
