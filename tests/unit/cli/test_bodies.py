@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from engine.rules.limits import ASKED, MAX_MESSAGE_BYTES
+from engine.rules.limits import ASKED, MAX_BATCH_BYTES
 from facade.dialects.native.wire.replies import DeliveryReply, PeekedReply
 from facade.dialects.native.wire.shapes import SendMessage
 from facade.programs.cli.connect.failures import Failure
@@ -73,7 +73,7 @@ def test_a_line_that_does_not_end_is_refused() -> None:
     assert next(lines) == [b"a"]
     with pytest.raises(Failure, match="a line has more than 4016384 bytes"):
         next(lines)
-    assert MAX_MESSAGE_BYTES == MOST_LINE
+    assert MAX_BATCH_BYTES == MOST_LINE
 
 
 def test_lines_that_came_together_stay_together_and_the_last_needs_no_end() -> None:

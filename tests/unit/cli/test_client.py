@@ -28,10 +28,14 @@ def raw(pieces: Sequence[bytes], pause_s: float = 0.0) -> Iterator[str]:
             while True:
                 taken, _ = listening.accept()
                 with taken:
+                    taken.settimeout(10)
                     taken.recv(65536)
                     for piece in pieces:
                         taken.sendall(piece)
                         time.sleep(pause_s)
+                    taken.shutdown(socket.SHUT_WR)
+                    while taken.recv(65536):
+                        pass
         except OSError:
             return
 
@@ -73,7 +77,9 @@ def test_an_answer_that_drips_ends_with_the_timeout(drops: bytes) -> None:
 
 def test_a_slow_answer_within_the_timeout_is_one() -> None:
     with raw([b"HTTP/1.1 200 OK\r\n", (HEAD % 2).partition(b"\r\n")[2], b"{", b"}"], pause_s=0.02) as endpoint:
-        assert Client(Connection(endpoint=endpoint, timeout_s=5)).get("/v1/queues") == {}
+        client = Client(Connection(endpoint=endpoint, timeout_s=5))
+        assert client.get("/v1/queues") == {}
+        client.close()
 
 
 def test_a_request_has_no_more_than_what_is_left() -> None:
@@ -109,6 +115,7 @@ def test_a_redirect_or_a_refusal_without_a_body_is_one_by_its_status(cli: Cli) -
         with pytest.raises(Refused) as refused:
             client.get(path)
         assert refused.value.status == status
+    client.close()
 
 
 @pytest.mark.parametrize("answer", [(200, None), (204, None), (200, [1]), (200, "x")])

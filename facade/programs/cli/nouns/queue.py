@@ -77,7 +77,7 @@ def change(session: Session, queue: str, settings: dict[str, Any], *, no_redrive
     if no_redrive_policy and "redrive_policy" in settings:
         raise click.UsageError("--no-redrive-policy and --dead-letter-queue exclude each other")
     path = path_to("queues", queue)
-    changed = session.client.call("PATCH", path, settings) if settings else None
+    changed: Any = session.client.call("PATCH", path, settings) if settings else None
     if no_redrive_policy:
         # Last: a setting that is refused must not cost the queue its policy.
         session.client.call("DELETE", path_to("queues", queue, "redrive-policy"))
