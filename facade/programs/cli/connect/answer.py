@@ -19,6 +19,18 @@ class Answer(http.client.HTTPResponse):
         self.fp = io.BufferedReader(_Timed(self.fp.detach(), sock))
 
 
+class Plain(http.client.HTTPConnection):
+    """A connection with such answers."""
+
+    response_class = Answer
+
+
+class Encrypted(http.client.HTTPSConnection):
+    """As Plain, by TLS."""
+
+    response_class = Answer
+
+
 class _Timed(io.RawIOBase):
     def __init__(self, raw: io.RawIOBase, sock: socket.socket) -> None:
         self._raw = raw

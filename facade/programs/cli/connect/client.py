@@ -12,7 +12,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any, Final
 from urllib.parse import quote, urlencode, urlsplit
 
-from facade.programs.cli.connect.answer import Answer, content_of
+from facade.programs.cli.connect.answer import Encrypted, Plain, content_of
 from facade.programs.cli.connect.failures import FAILED, NOT_ALLOWED, WRONG_USE, Failure, Refused, Unreachable
 from facade.programs.cli.connect.profiles import Connection
 
@@ -159,10 +159,8 @@ class Client:
         return answer, content
 
     def _opened(self, end: float) -> http.client.HTTPConnection:
-        if self._http is None:
-            self._http = _http(self._at)
-        if self._http.sock is None:
-            self._http.timeout = _left(end)
+        if self._http is None or self._http.sock is None:
+            self._http = _http(self._at, _left(end))
             self._http.connect()
         self._http.sock.settimeout(_left(end))
         return self._http
@@ -195,26 +193,21 @@ def _ahead_ms(date: str | None) -> int:
         return 0
 
 
-def _http(at: Connection) -> http.client.HTTPConnection:
+def _http(at: Connection, timeout: float) -> http.client.HTTPConnection:
     place = urlsplit(at.endpoint)
     try:
         port = place.port
     except ValueError:
         raise Failure(f"the port of an endpoint is 1 to 65535, given {at.endpoint!r}", 2) from None
     if place.scheme == "http":
-        return _answering(http.client.HTTPConnection(place.hostname or "", port))
+        return Plain(place.hostname or "", port, timeout=timeout)
     import ssl
 
     try:
         context = ssl.create_default_context(cafile=at.ca_file or None)
     except OSError as error:
         raise Failure(f"the CA file {at.ca_file} can't be used: {error.strerror or error}", 2) from None
-    return _answering(http.client.HTTPSConnection(place.hostname or "", port, context=context))
-
-
-def _answering(opened: http.client.HTTPConnection) -> http.client.HTTPConnection:
-    opened.response_class = Answer
-    return opened
+    return Encrypted(place.hostname or "", port, timeout=timeout, context=context)
 
 
 def _unreached(at: Connection, error: OSError) -> Failure:
