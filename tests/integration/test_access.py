@@ -127,7 +127,7 @@ async def test_every_verb_refuses_a_stranger_and_changes_nothing(guarded: Engine
         "query_metric": ("hers", MetricQuery("send_request.count", 0, 60_000, 60_000)),
     }
     asked = {name for name, verb in verbs().items() if "by" in inspect.signature(verb).parameters}
-    others = {"list_queues", "list_shared", "check", "record"}
+    others = {"list_queues", "list_shared", "list_counts", "count_each", "check", "record"}
     assert asked == {*arguments, *others}, "a verb is not tried here"
     for verb, given in arguments.items():
         # Nobody tells him that there is such a queue, but for one that is to be made by that name.

@@ -256,6 +256,7 @@ async def still(make_engine: MakeEngine) -> Engine:
     (unit,) = engine.catalog.queues["q"].units
     counts = await engine.store.upkeep.info(unit, engine.catalog.generation, [0, 1])
     assert [c.floor for c in counts] == [3, 5], "floors are in the journal"
+    await engine.parts.administration.queues.collector.stop()  # it would find what is lost, and rebuild it
     await engine.parts.units.owner.stop()
     return engine
 
