@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from facade.programs.cli.connect.client import Client
 from facade.programs.cli.connect.failures import Failure, Refused, Unreachable
 from facade.programs.cli.nouns.messages.looking import tail
 
@@ -21,6 +22,8 @@ class Scripted:
     """A session whose client answers with these pages in turn; each is rows, whether more follow,
     and the time of the service after it.
     """
+
+    pages = Client.pages
 
     def __init__(self, *pages: tuple[list[dict[str, Any]], bool, int] | Failure) -> None:
         self.client = self

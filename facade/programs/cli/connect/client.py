@@ -9,6 +9,7 @@ import math
 import time
 from collections.abc import Iterator, Mapping
 from email.utils import parsedate_to_datetime
+from itertools import chain
 from typing import Any, Final
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -68,14 +69,20 @@ class Client:
         """What a POST answers, which may take `wait_s` longer than other requests."""
         return self.call("POST", path, body, wait_s=wait_s)
 
-    def pages(self, path: str, field: str, *, after: str = "next", limit: int | None = None, **query: Any) -> Iterator[Any]:
-        """The entries of `field` over all pages, at most `limit`; `after` is the parameter that
-        continues.
+    def entries(self, path: str, field: str, *, after: str = "next", limit: int | None = None, **query: Any) -> Iterator[Any]:
+        """The entries of `field` over all pages, as of `pages`."""
+        return chain.from_iterable(self.pages(path, field, after=after, limit=limit, **query))
+
+    def pages(
+        self, path: str, field: str, *, after: str = "next", limit: int | None = None, size: int = PAGE, **query: Any
+    ) -> Iterator[list[Any]]:
+        """The entries of `field`, page by page of `size`, at most `limit` in all; `after` is the
+        parameter that continues.
         """
         left, place = limit, None
         while left is None or left > 0:
-            page = self.get(path, **query, **{after: place, "limit": PAGE if left is None else min(PAGE, left)})
-            yield from page[field]
+            page = self.get(path, **query, **{after: place, "limit": size if left is None else min(size, left)})
+            yield page[field][:left]
             left = None if left is None else left - len(page[field])
             place = page["next"]
             if place is None:

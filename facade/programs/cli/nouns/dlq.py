@@ -24,7 +24,7 @@ LETTER = ("id", "origin.original_queue", "origin.reason", "origin.receive_count"
 
 def dead_letter_queues(client: Client, prefix: str) -> Iterator[dict[str, Any]]:
     """Queues that are one for others, or were made as one: a request for each queue."""
-    for name in client.pages("/v1/queues", "queues", after="after", prefix=prefix or None):
+    for name in client.entries("/v1/queues", "queues", after="after", prefix=prefix or None):
         try:
             queue = client.get(path_to("queues", name))
         except Refused as refused:

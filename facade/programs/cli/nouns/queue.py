@@ -24,7 +24,7 @@ SORTS = ("name", "backlog", "ready", "delayed", "leased", "parked", "stored", "o
 
 def counted(client: Client, prefix: str, sort: str, limit: int | None) -> Iterator[dict[str, Any]]:
     """What is in queues, in an order of SORTS, at most `limit` of them."""
-    return client.pages("/v1/queues", "counts", after="cursor", limit=limit, counts="true", sort=sort, prefix=prefix or None)
+    return client.entries("/v1/queues", "counts", after="cursor", limit=limit, counts="true", sort=sort, prefix=prefix or None)
 
 
 @command.verb("ls", "leaseway queue ls", "leaseway queue ls --prefix shop- --sort oldest --limit 20", "leaseway queue ls -o name")
@@ -37,7 +37,7 @@ def ls(session: Session, prefix: str, limit: int | None, sort: str | None, *, co
     if counts or sort:
         session.rows(counted(session.client, prefix, sort or "name", limit), COLUMNS)
         return
-    names = session.client.pages("/v1/queues", "queues", after="after", limit=limit, prefix=prefix or None)
+    names = session.client.entries("/v1/queues", "queues", after="after", limit=limit, prefix=prefix or None)
     session.rows(({"name": name} for name in names), COLUMNS[:1])
 
 
@@ -126,7 +126,7 @@ def copy(session: Session, queue: str, target: str) -> None:
 def parked(session: Session, queue: str, tag: str | None) -> None:
     """List the parked groups of a FIFO queue, with the messages that have parked them."""
     columns = ("group", "message_id", "receive_count", "held", "expires_at_ms")
-    session.rows(session.client.pages(path_to("queues", queue, "parked"), "groups", tag=tag), columns, name="group")
+    session.rows(session.client.entries(path_to("queues", queue, "parked"), "groups", tag=tag), columns, name="group")
 
 
 @command.verb("unpark", "leaseway queue unpark steps user-17", "leaseway queue unpark steps user-17 --kill")

@@ -25,16 +25,7 @@ def query(session: Session, queue: str, limit: int | None, **asked: Any) -> Iter
 
 
 def _pages(session: Session, queue: str, limit: int | None, **asked: Any) -> Iterator[list[dict[str, Any]]]:
-    place, left = None, limit
-    while left is None or left > 0:
-        page = session.client.get(
-            path_to("queues", queue, "messages"), **asked, next=place, limit=PAGE if left is None else min(PAGE, left)
-        )
-        yield page["messages"][:left]
-        left = None if left is None else left - len(page["messages"])
-        place = page["next"]
-        if place is None:
-            return
+    return session.client.pages(path_to("queues", queue, "messages"), "messages", limit=limit, size=PAGE, **asked)
 
 
 def attributes_of(conditions: Sequence[dict[str, str]]) -> list[str] | None:
