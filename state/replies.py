@@ -241,6 +241,15 @@ class TagCounts(Struct, frozen=True):
     deferred: int
     lowest: int
 
+    @property
+    def later(self) -> int:
+        """How many are receivable later, those with far delays too."""
+        return self.delayed + self.deferred
+
+    def behind(self, end: int) -> int:
+        """How many lie behind the window in a log that ends there, in whatever state."""
+        return max(0, end - self.cursor - self.ahead)
+
 
 class TagDump(Struct, frozen=True):
     """One tag of a unit at one moment. `cursor` -1 = the unit does not know the tag; `open` is

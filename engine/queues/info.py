@@ -59,9 +59,9 @@ class Info:
         infos = []
         for index, tag in enumerate(tags):
             rows = [unit[index] for unit in units]
-            ready, delayed, leased = sum(r.ready for r in rows), sum(r.delayed + r.deferred for r in rows), sum(r.leased for r in rows)
+            ready, delayed, leased = sum(r.ready for r in rows), sum(r.later for r in rows), sum(r.leased for r in rows)
             parked = sum(r.parked for r in rows)
-            stored = sum(max(0, ends.get(part, 0) - row.cursor - row.ahead) for part, row in zip(parts, rows, strict=True))
+            stored = sum(row.behind(ends.get(part, 0)) for part, row in zip(parts, rows, strict=True))
             infos.append(
                 TagInfo(
                     name=tag.name,

@@ -71,9 +71,9 @@ class Counting:
         ready = delayed = leased = parked = stored = oldest_ms = 0
         for unit, tags in zip(queue.units, units, strict=True):
             end = ends.get((queue.topic, unit.partition), 0)
-            behind = [max(0, end - tag.cursor - tag.ahead) for tag in tags]
+            behind = [tag.behind(end) for tag in tags]
             ready += sum(tag.ready for tag in tags)
-            delayed += sum(tag.delayed + tag.deferred for tag in tags)
+            delayed += sum(tag.later for tag in tags)
             leased += sum(tag.leased for tag in tags)
             parked += sum(tag.parked for tag in tags)
             stored += sum(behind)
