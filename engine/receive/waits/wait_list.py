@@ -235,7 +235,7 @@ class WaitList:
         """When there is something to ask."""
         if self.rests:
             due = (max(due, self.rests.get(partition, 0.0)) for partition, due in enumerate(self.due))
-            return min(*due, max(self.looked_at + LOOK_AGAIN_S, min(self.rests.values())))
+            return max(self.full_until, min(*due, max(self.looked_at + LOOK_AGAIN_S, min(self.rests.values()))))
         return max(self.full_until, min(*self.due, self.looked_at + LOOK_AGAIN_S))
 
     def awake(self, order: list[int], now: float) -> list[int]:

@@ -190,3 +190,11 @@ async def test_a_waiter_whose_time_is_over_waits_for_what_is_under_way_but_not_f
     with pytest.raises(LogUnavailable, match=r"took 0\.05 s longer than it was to wait"):
         await future_of(slow)
     slow.rest()
+
+
+async def test_nobody_who_waits_at_the_bound_asks_before_its_time_though_a_partition_rests() -> None:
+    line, now = waiting(waiter()), asyncio.get_running_loop().time()
+    line.full_until = now + 1
+    assert line.next_look() == now + 1
+    line.rests[1] = now + 0.5
+    assert line.next_look() == now + 1
