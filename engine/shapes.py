@@ -200,10 +200,15 @@ class ParkedPage(Struct, frozen=True):
 
 
 class Page(Struct, frozen=True):
-    """A page of a query; `next` continues it, None = the end."""
+    """A page of a query; `next` continues it, None = the end. `scanned`: how many records were read
+    for it; `cut`: the bound that has ended it before it was full ("records", "bytes", "time"),
+    empty = none.
+    """
 
     messages: list[Peeked]
     next: str | None
+    scanned: int = 0
+    cut: str = ""
 
 
 class Principal(Struct, frozen=True, gc=False):

@@ -1,4 +1,4 @@
-"""Filters of tags and redrive tasks: which attributes a message must carry.
+"""Filters of tags and redrive tasks: which attributes a message must carry; and text in its body.
 
 Rules (reference/emq.md section 3.2): a condition of type `empty` asks that the attribute exists;
 any other asks for the same type and value. Each dialect writes types in letters of its own
@@ -68,3 +68,20 @@ def matches(filter: Filter | None, attributes: Mapping[str, Typed]) -> bool:
         return True
     test = all if filter.operator == "AND" else any
     return test(_holds(condition, attributes) for condition in filter.conditions)
+
+
+class Text(Struct, frozen=True):
+    """Text that a body must contain; `any_case`: in capitals or not."""
+
+    words: str
+    any_case: bool = False
+
+
+def contains(body: bytes, text: Text | None) -> bool:
+    """Whether a body is UTF-8 and has the text in it; None is in everything."""
+    if text is None:
+        return True
+    try:
+        return text.words.casefold() in body.decode().casefold() if text.any_case else text.words in body.decode()
+    except UnicodeDecodeError:
+        return False

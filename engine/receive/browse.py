@@ -24,7 +24,8 @@ from engine.shapes import Page, Peeked
 from engine.window.batches.message_log import MessageLog
 from engine.window.entry import far_due_ms, far_dues
 from engine.window.window import Window
-from schemas.filters import Filter, matches
+from runtime.scan import Scan
+from schemas.filters import Filter, Text, contains, matches
 from schemas.identity import BadIdentity, Handle, MessageId
 from schemas.records import Message, TagRecord
 from schemas.vocabulary import MessageState
@@ -34,11 +35,36 @@ from state.replies import Next, State
 from state.store import Store
 
 CHUNK = 500
-# A query looks at no more records than this before it answers with a page, be it empty: the client
-# goes on with `next`.
+CHUNK_BYTES = 4_000_000
+# A query looks at no more than this before it answers with a page, be it empty: the client goes on
+# with `next`. Time is counted between reads, of which there is one at least.
 LOOKED_AT = 20_000
+LOOKED_AT_BYTES = 64_000_000
+LOOKED_S = 3.0
 # Messages that are read one by one are in memory together, so many at a time.
 AT_ONCE = 25
+
+
+class Wanted(msgspec.Struct, frozen=True):
+    """Which messages a query wants: in a state under the tag, with attributes, with text; `held`:
+    not settled under every tag.
+    """
+
+    state: str | None
+    filter: Filter | None
+    held: bool = False
+    text: Text | None = None
+
+    def check(self) -> None:
+        """Raises InvalidValue."""
+        check_filter(self.filter)
+        check_asked("text", None if self.text is None else len(self.text.words))
+        state = self.state
+        if state is not None and state not in set(MessageState):
+            raise InvalidValue(f"state must be one of {', '.join(MessageState)}", field="state", limit=list(MessageState), given=state)
+
+    def fits(self, message: Message) -> bool:
+        return matches(self.filter, message.attributes) and contains(message.body, self.text)
 
 
 class Browse:
@@ -200,38 +226,38 @@ class Browse:
         next: str | None,
         only: int | None = None,
         held: bool = False,
+        text: Text | None = None,
     ) -> Page:
         """Messages sent in [from_ms, to_ms), partition by partition in log order; a page at a time.
-        `only` one partition of them; `held`: without what is settled under every tag.
-
-        Raises InvalidValue for a bad state, limit, window or `next`.
+        `only` one partition of them; the rest as of Wanted. Raises InvalidValue.
         """
+        wanted = Wanted(state, filter, held, text)
+        wanted.check()
         check_asked("limit", limit)
         check_asked("from", from_ms)
         check_asked("to", to_ms)
-        check_filter(filter)
-        if state is not None and state not in set(MessageState):
-            raise InvalidValue(f"state must be one of {', '.join(MessageState)}", field="state", limit=list(MessageState), given=state)
         check_range("partition", only, 0, len(queue.units) - 1)
         last = len(queue.units) if only is None else only + 1
         partition, offset = _resume(next, len(queue.units)) if next else (only or 0, -1)
-        found, looked, room = list[Peeked](), 0, MAX_RECEIVE_BYTES
+        scan = Scan(most_records=LOOKED_AT, most_bytes=LOOKED_AT_BYTES, most_s=LOOKED_S)
+        found, room = list[Peeked](), MAX_RECEIVE_BYTES
         while partition < last:
             if offset < 0:
                 offset = await self._first(queue, partition, from_ms)
-            chunk = await self._messages.fetch(queue.topic, partition, offset, CHUNK, 4_000_000)
+            chunk = await self._messages.fetch(queue.topic, partition, offset, CHUNK, CHUNK_BYTES)
             records = [r for r in chunk.records if to_ms is None or r.timestamp_ms < to_ms]
-            for peeked in await self._matching(queue, tag, partition, records, state, filter, held):
+            for peeked in await self._matching(queue, tag, partition, records, wanted):
                 room -= message_bytes(peeked.message)
                 if len(found) == limit or (found and room < 0):
-                    return Page(found, page_token(partition, peeked.offset))
+                    scanned = scan.records + sum(record.offset < peeked.offset for record in records)
+                    return Page(found, page_token(partition, peeked.offset), scanned)
                 found.append(peeked)
-            looked, offset = looked + len(chunk.records), chunk.next_offset
-            if chunk.at_end or len(records) < len(chunk.records):
-                partition, offset = partition + 1, -1
-            if looked >= LOOKED_AT and partition < last:
-                return Page(found, page_token(partition, offset))
-        return Page(found, None)
+            scan.add(len(chunk.records), value_bytes(chunk.records))
+            is_over = chunk.at_end or len(records) < len(chunk.records)
+            partition, offset = (partition + 1, -1) if is_over else (partition, chunk.next_offset)
+            if (cut := scan.cut()) and partition < last:
+                return Page(found, page_token(partition, offset), scan.records, cut)
+        return Page(found, None, scan.records)
 
     async def among(
         self, queue: Queue, tag: TagRecord, partition: int, offsets: Sequence[int], state: str | None, filter: Filter | None, max: int
@@ -243,7 +269,7 @@ class Browse:
         while left and len(found) < max:
             some, left = left[:AT_ONCE], left[AT_ONCE:]
             records = await self._messages.read_at(queue.topic, partition, some)
-            found += await self._matching(queue, tag, partition, [records[offset] for offset in sorted(records)], state, filter)
+            found += await self._matching(queue, tag, partition, [records[offset] for offset in sorted(records)], Wanted(state, filter))
         return found
 
     async def _first(self, queue: Queue, partition: int, from_ms: int | None) -> int:
@@ -251,28 +277,19 @@ class Browse:
         found = await (self._log.start_offsets(parts) if not from_ms else self._log.offsets_at(parts, from_ms))
         return found.get(parts[0], 0)
 
-    async def _matching(
-        self,
-        queue: Queue,
-        tag: TagRecord,
-        partition: int,
-        records: list[Record],
-        state: str | None,
-        filter: Filter | None,
-        held: bool = False,
-    ) -> list[Peeked]:
+    async def _matching(self, queue: Queue, tag: TagRecord, partition: int, records: list[Record], wanted: Wanted) -> list[Peeked]:
         kept = []
         for record in records:
             message = _decoded(record)
-            if message is not None and matches(filter, message.attributes) and matches(tag.filter, message.attributes):
+            if message is not None and matches(tag.filter, message.attributes) and wanted.fits(message):
                 kept.append((record, message))
         if not kept:
             return []
         dues = {record.offset: far_due_ms(queue, record.timestamp_ms, message) for record, message in kept}
         states = await self._states(queue, tag, partition, dues)
         rows = [self._peeked(queue, record, message, s) for (record, message), s in zip(kept, states, strict=True)]
-        rows = [row for row in rows if state is None or row.state == state]
-        return await self._held(queue, partition, rows) if held else rows
+        rows = [row for row in rows if wanted.state is None or row.state == wanted.state]
+        return await self._held(queue, partition, rows) if wanted.held else rows
 
     async def delete(self, queue: Queue, text: str, *, unreceived: bool) -> None:
         """Settles a message under all tags by its id; one that was received under one of them is

@@ -2,7 +2,8 @@
 the other receives of the tag.
 
 A tag's own filter is in its window; this one is not, so Kafka is read from the oldest open message
-on, LOOKS pages of each partition at most; what was deferred, and so is older, is read one by one.
+on, 200,000 records of each partition at most; what was deferred, and so is older, is read one by
+one.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import asyncio
 import heapq
 from collections.abc import Mapping, Sequence
 
-from engine.receive.browse import Browse, page_token
+from engine.receive.browse import CHUNK, LOOKED_AT, Browse, page_token
 from engine.receive.completing import Completing, Refresh
 from engine.receive.poll import Leases, Poll, Poller
 from engine.receive.waits.wait_list import WaitList
@@ -24,7 +25,7 @@ from schemas.records.settings import MAX_IN_FLIGHT
 from schemas.vocabulary import MessageState
 from state.store import Store
 
-# Pages that a look reads of a partition, of browse.LOOKED_AT records at most each.
+# So many times LOOKED_AT records a look reads of a partition, page by page.
 LOOKS = 10
 # Messages below the floor that a look reads of a partition.
 MOST_PASSED = 1_000
@@ -94,11 +95,12 @@ class FilteredReceives:
         if counts.ready and not queue.record.fifo:
             found = await self._below_the_floor(queue, tag, partition, counts.floor, filter, max)
         token: str | None = page_token(partition, counts.floor)
-        above: list[Peeked] = []
-        for _ in range(LOOKS if counts.ready else 0):
+        above, looked = list[Peeked](), 0
+        while counts.ready and looked < LOOKS * LOOKED_AT:
             page = await self._browse.query(queue, tag, None, None, MessageState.READY, filter, max - len(above), token, partition)
             above += page.messages
             token = page.next
+            looked += page.scanned if page.scanned > CHUNK else CHUNK
             if token is None or len(above) == max:
                 break
         return found + above

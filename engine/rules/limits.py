@@ -78,6 +78,7 @@ ASKED: dict[str, tuple[int, int]] = {
     "deliver_at_ms": (0, 2**53),  # and as far from now as the queue's max_delay_ms, at most
     "messages": (1, MAX_BATCH),
     "handles": (1, MAX_BATCH),
+    "text": (1, 1000),  # characters
     "ids": (1, 10_000),  # of one task: its record is written once a second and read by every worker
     "filter.conditions": (1, 20),
     "user_attributes": (0, MAX_USER_ATTRIBUTES),

@@ -21,7 +21,7 @@ from engine.services.bounded import bounded
 from engine.shapes import Delivery, EntryResult, ExtendEntry, Late, Page, Peeked, Principal, SendEntry, Sent
 from runtime.cancel import before
 from runtime.deadline import MESSAGES_S, WAITED_S, began_ns, state_until
-from schemas.filters import Filter
+from schemas.filters import Filter, Text
 from schemas.vocabulary import Operation, Verb
 
 
@@ -178,12 +178,14 @@ class MessageService:
         partition: int | None = None,
         *,
         held: bool = False,
+        text: Text | None = None,
     ) -> Page:
         """A page of messages sent in [from_ms, to_ms) with this state and these attributes; of all
         partitions, or of one. `held`: without what is settled under every tag.
+        `text`: only bodies with that in them.
         """
         found = await self._gate.queue(by, Verb.QUERY, queue, tag)
-        return await self._browse.query(found, found.tag(tag), from_ms, to_ms, state, filter, limit, next, partition, held=held)
+        return await self._browse.query(found, found.tag(tag), from_ms, to_ms, state, filter, limit, next, partition, held, text)
 
     @bounded(MESSAGES_S)
     async def delete_message(self, by: Principal, queue: str, id: str, *, unreceived: bool = False) -> None:

@@ -194,6 +194,12 @@ def test_messages_of_arguments_files_and_lines_come_as_they_were(leaseway: Lease
     (binary,) = [row for row in again if "body_base64" in row]
     assert binary["attributes"]["n"] == {"type": "number", "value": "1.5"}
 
+    found = leaseway.ok(
+        "message", "search", "in", "--text", "GRÜSSE", "--ignore-case", "--attribute", "kind=a", "-o", "jsonl"
+    )
+    assert json.loads(found.out)["body"] == "grüße"
+    assert found.err == "looked at 152 message(s)\n"
+
     one = leaseway.json("message", "show", "out", binary["id"])
     assert one == binary
     command = [sys.executable, "-m", "facade", "message", "show", "out", binary["id"], "--body"]

@@ -29,6 +29,7 @@ from facade.dialects.native.wire.shapes import (
 from facade.dialects.native.wire.translate import distinct, entries_of, filter_of, filter_of_query
 from facade.dialects.native.wire.units import MESSAGE_RULE, QUEUE_RULE, to_ms
 from facade.http.operation import Answer, Call, Operation
+from schemas.filters import Text
 
 if TYPE_CHECKING:
     from engine.engine import Engine
@@ -112,8 +113,10 @@ async def query(engine: Engine, call: Call) -> Answer:
         filter_of_query(asked.attribute),
         asked.limit,
         given(asked.next),
+        text=None if asked.text is UNSET else Text(asked.text, any_case=asked.ignore_case),
     )
-    return Answer(PageReply(messages=[peeked_reply(peeked) for peeked in page.messages], next=page.next))
+    messages = [peeked_reply(peeked) for peeked in page.messages]
+    return Answer(PageReply(messages=messages, next=page.next, scanned=page.scanned, cut=page.cut or None))
 
 
 async def delete(engine: Engine, call: Call) -> Answer:
@@ -197,7 +200,7 @@ OPERATIONS = (
         "query",
         "GET",
         "",
-        "Look for messages by time, state and attribute; nothing is counted",
+        "Look for messages by time, state, attribute and text; nothing is counted",
         query,
         {200: PageReply},
         rules=_QUEUE,

@@ -217,6 +217,34 @@ def test_peek_follows_pages_up_to_its_limit(cli: Cli) -> None:
     ]
 
 
+def test_search_goes_on_until_it_has_enough_and_says_where_it_ended(cli: Cli) -> None:
+    pages = [
+        (200, {"messages": [], "next": "n1", "scanned": 20_000, "cut": "records"}),
+        (200, {"messages": [delivery("a", state="ready")], "next": "n2", "scanned": 7, "cut": "time"}),
+    ]
+    cli.service.on(LOOK, *pages)
+    words = "--text order --ignore-case --attribute kind=a --attribute vip --since 0 --until 2026-11-23T21:36:55 --scan"
+
+    ran = cli("message", "search", "q", *words.split(), "20001", "--next", "n0", "-o", "name")
+
+    assert (ran.code, ran.out, ran.err) == (0, "a\n", "looked at 20007 message(s); --next n2 goes on\n")
+    asked = "from=0&to=1795469815000&text=order&attribute=kind%3Da&attribute=vip&ignore_case=true"
+    assert [path for _, path, _ in cli.service.asked] == [
+        f"/v1/queues/q/messages?{asked}&next=n0&limit=50",
+        f"/v1/queues/q/messages?{asked}&next=n1&limit=50",
+    ]
+
+
+def test_search_ends_with_the_last_page_or_when_it_has_enough(cli: Cli) -> None:
+    cli.service.on(LOOK, (200, {"messages": [delivery("a", state="ready")], "next": None, "scanned": 3, "cut": None}))
+
+    assert cli("message", "search", "q").err == "looked at 3 message(s)\n"
+    assert cli.service.asked == [("GET", "/v1/queues/q/messages?limit=50", None)]
+
+    cli.service.on(LOOK, (200, {"messages": [delivery("a", state="ready")], "next": "n", "scanned": 3, "cut": None}))
+    assert cli("message", "search", "q", "--limit", "1").err == "looked at 3 message(s); --next n goes on\n"
+
+
 def test_rm_cancel_and_reschedule_take_several_ids(cli: Cli, stdin: Any) -> None:
     cli.service.on("DELETE /v1/queues/q/messages/a", (204, None))
     cli.service.on("POST /v1/queues/q/messages/a/cancel", (204, None))

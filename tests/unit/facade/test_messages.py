@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from engine.shapes import EntryResult, ExtendEntry, Page, Principal, SendEntry, Sent
-from schemas.filters import Condition, Filter
+from schemas.filters import Condition, Filter, Text
 from schemas.records import Attribute
 from tests.unit.facade.double import AT, BYTES, RecordingEngine, delivery, peeked
 
@@ -138,23 +138,29 @@ async def test_a_looker_gets_a_message_and_its_state(client: httpx.AsyncClient, 
 async def test_a_looker_finds_messages_by_time_state_and_attributes(
     client: httpx.AsyncClient, engine: RecordingEngine
 ) -> None:
-    engine.answers["query"] = Page([peeked()], "more")
+    engine.answers["query"] = Page([peeked()], "more", 20_000, "records")
 
     answer = await client.get(
         f"{ORDERS}/messages?from=1&to=-2&state=dead&attribute=kind%3Da%3Db&attribute=vip&tag=t&limit=7&next=n"
+        "&text=4711&ignore_case=true"
     )
 
     wanted = Filter([Condition("kind", "string", b"a=b"), Condition("vip")])
-    assert engine.calls == [("query", BY, "orders", "t", 1, -2, "dead", wanted, 7, "n")]
-    assert answer.json()["next"] == "more"
+    assert engine.calls == [("query", BY, "orders", "t", 1, -2, "dead", wanted, 7, "n", Text("4711", any_case=True))]
+    assert (answer.json()["next"], answer.json()["scanned"], answer.json()["cut"]) == ("more", 20_000, "records")
 
 
 async def test_a_looker_who_names_nothing_gets_a_page(client: httpx.AsyncClient, engine: RecordingEngine) -> None:
     engine.answers["query"] = Page([], None)
 
-    assert (await client.get(f"{ORDERS}/messages")).json() == {"messages": [], "next": None}
+    assert (await client.get(f"{ORDERS}/messages")).json() == {
+        "messages": [],
+        "next": None,
+        "scanned": 0,
+        "cut": None,
+    }
 
-    assert engine.calls == [("query", BY, "orders", None, None, None, None, None, 50, None)]
+    assert engine.calls == [("query", BY, "orders", None, None, None, None, None, 50, None, None)]
 
 
 async def test_an_operator_deletes_a_message_by_id(client: httpx.AsyncClient, engine: RecordingEngine) -> None:

@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from schemas.filters import Condition, Filter, matches
+from schemas.filters import Condition, Filter, Text, contains, matches
 from schemas.records import Attribute
 from schemas.vocabulary import SOURCE_QUEUE_ATTRIBUTE
 
@@ -85,3 +85,22 @@ def test_the_type_of_the_engines_own_attribute_has_any_case() -> None:
     moved = {SOURCE_QUEUE_ATTRIBUTE: Attribute("STRING", b"orders")}
     assert matches(Filter([Condition(SOURCE_QUEUE_ATTRIBUTE, "string", b"orders")]), moved)
     assert not matches(Filter([Condition(SOURCE_QUEUE_ATTRIBUTE, "string", b"mails")]), moved)
+
+
+@pytest.mark.parametrize(
+    ("body", "words", "any_case", "fits"),
+    [
+        ("Straße 7", "aße", False, True),
+        ("Straße 7", "STRASSE", False, False),
+        ("Straße 7", "STRASSE", True, True),
+        ("Straße 7", "Straße 8", True, False),
+        ("", "a", False, False),
+    ],
+)
+def test_text_is_found_within_a_body(body: str, words: str, any_case: bool, fits: bool) -> None:
+    assert contains(body.encode(), Text(words, any_case)) is fits
+
+
+def test_a_body_that_is_no_text_has_no_text_in_it() -> None:
+    assert not contains(b"abc\xff", Text("abc"))
+    assert contains(b"abc\xff", None)

@@ -106,7 +106,7 @@ _USER = {
 _GRANT = {"principal": "billing", "level": "use"}
 _TAG_GRANT = {"principal": "billing", "level": "handle"}
 LOOK = {
-    "query": Example(reply={"messages": [_PEEKED], "next": None}),
+    "query": Example(reply={"messages": [_PEEKED], "next": None, "scanned": 298, "cut": None}),
     "peek": Example(reply=_PEEKED),
     "delete_message": Example(),
     "cancel": Example(),

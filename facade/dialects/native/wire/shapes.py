@@ -25,6 +25,7 @@ from facade.dialects.native.wire.units import (
     Whole,
     entries,
     items,
+    length,
     like,
     listed,
     one_of,
@@ -302,7 +303,7 @@ class PeekQuery(Body, frozen=True, kw_only=True):
 
 class QueryMessages(Body, frozen=True, kw_only=True):
     """Which messages: sent between `from` and `to`, in `state` under `tag`, with the attributes
-    named.
+    named and the text.
     """
 
     from_: Annotated[Millis, within("from", "Sent at or after, epoch ms.")] | UnsetType = field(name="from", default=UNSET)
@@ -312,6 +313,8 @@ class QueryMessages(Body, frozen=True, kw_only=True):
         list[Annotated[str, Meta(min_length=1, max_length=2048)]],
         Meta(max_length=20, description="`name`: it exists; `name=value`: it's the string `value`. Repeated: all must hold."),
     ] = []
+    text: Annotated[str, length("text", "Only text bodies that have this in them.")] | UnsetType = UNSET
+    ignore_case: Annotated[bool, Meta(description="With `text`: in capitals or not.")] = False
     tag: TagName | UnsetType = UNSET
     limit: Annotated[Whole, within("limit", "Messages of a page.")] = 50
     next: Annotated[str, Meta(min_length=1, max_length=1024, description="From the page before.")] | UnsetType = UNSET

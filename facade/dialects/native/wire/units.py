@@ -73,6 +73,14 @@ def listed(field: str, about: str) -> Meta:
     return Meta(description=about, extra_json_schema={"minItems": low, "maxItems": high})
 
 
+def length(field: str, about: str) -> Meta:
+    """How many characters the engine takes, for who reads the document; the check is the engine's
+    own.
+    """
+    low, high = ASKED[field]
+    return Meta(description=about, extra_json_schema={"minLength": low, "maxLength": high})
+
+
 def entries(most: int, about: str) -> Meta:
     """How many a map may have, for who reads the document; the check is the engine's own."""
     return Meta(description=about, extra_json_schema={"maxProperties": most})

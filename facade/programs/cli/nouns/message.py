@@ -94,6 +94,41 @@ def peek(session: Session, queue: str, limit: int, *, only_body: bool, **given: 
     settling.show(session, list(rows), looking.PEEKED, name="id", only_body=only_body)
 
 
+@command.verb(
+    "search",
+    "leaseway message search orders --text 'order 4711'",
+    "leaseway message search orders --attribute kind=retail --since 2026-11-27T22:00 --state settled -o jsonl",
+)
+@_queue
+@click.option("--text", metavar="TEXT", help="Only text bodies that have this in them.")
+@click.option("--ignore-case", is_flag=True, help="With --text: in capitals or not.")
+@click.option(
+    "--attribute",
+    "where",
+    multiple=True,
+    type=condition,
+    metavar="NAME[=VALUE]",
+    help="Only messages with this attribute; may be repeated: all hold.",
+)
+@click.option("--since", type=moment_ms, metavar="TIME", help="Sent at or after: ISO 8601 or epoch ms.")
+@click.option("--until", type=moment_ms, metavar="TIME", help="Sent before.")
+@click.option("--state", type=words_of(MessageState), help="Only those in this state under the tag (default: settled ones too).")
+@click.option("--limit", type=click.IntRange(1), default=50, show_default=True, metavar="N", help="At most N messages.")
+@click.option("--scan", "most", type=click.IntRange(1), default=1_000_000, show_default=True, metavar="N", help="End when N were read.")
+@click.option("--next", "place", metavar="PLACE", help="Go on from where a search before has ended.")
+@_tag
+@_body
+def search(session: Session, queue: str, limit: int, most: int, place: str | None, *, only_body: bool, **given: Any) -> None:
+    """Look for messages by text, attributes, time and state without receiving them, partition by
+    partition. Kafka is read from --since to --until, so a search of all that a queue has takes a
+    while.
+    """
+    asked = {"from": given["since"], "to": given["until"], "state": given["state"], "tag": given["tag"], "text": given["text"]}
+    asked |= {"attribute": looking.attributes_of(given["where"]), "ignore_case": "true" if given["ignore_case"] else None}
+    rows = looking.search(session, queue, limit, most, place, **asked)
+    settling.show(session, rows, looking.PEEKED, name="id", only_body=only_body)
+
+
 @command.verb("show", "leaseway message show orders dc9afed9-fed1-8002-8000-00000001010a", "leaseway message show orders ID --body > body")
 @_queue
 @click.argument("id", metavar="ID")

@@ -28,6 +28,24 @@ def _pages(session: Session, queue: str, limit: int | None, **asked: Any) -> Ite
     return session.client.pages(path_to("queues", queue, "messages"), "messages", limit=limit, size=PAGE, **asked)
 
 
+def search(session: Session, queue: str, limit: int, most: int, place: str | None, **asked: Any) -> list[dict[str, Any]]:
+    """Messages that fit, at most `limit`, of some `most` that are read from a place on (None = the
+    first). Says on stderr how many were read, and where to go on.
+    """
+    found: list[dict[str, Any]] = []
+    scanned = 0
+    while True:
+        page = session.client.get(path_to("queues", queue, "messages"), **asked, next=place, limit=min(PAGE, limit - len(found)))
+        found += page["messages"]
+        scanned += page["scanned"]
+        place = page["next"]
+        if place is None or len(found) >= limit or scanned >= most:
+            break
+    more = "" if place is None else f"; --next {place} goes on"
+    session.say(f"looked at {scanned} message(s){more}")
+    return found
+
+
 def attributes_of(conditions: Sequence[dict[str, str]]) -> list[str] | None:
     """Conditions as the query has them."""
     return [f"{one['name']}={one['value']}" if "value" in one else one["name"] for one in conditions] or None
