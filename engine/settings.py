@@ -18,7 +18,7 @@ from schemas.client_properties import parse as parse_properties
 from schemas.topics import DEFAULT_PREFIX
 
 PREFIX = "LEASEWAY_"
-# Variables of the command line (facade/programs/cli/connect/profiles.py): no settings of a service.
+# Variables of the command line (facade/programs/connect/profiles.py): no settings of a service.
 OF_CLIENTS = frozenset(("LEASEWAY_ENDPOINT", "LEASEWAY_KEY_ID", "LEASEWAY_KEY_SECRET", "LEASEWAY_PROFILE"))
 
 

@@ -104,7 +104,7 @@ def create_app(settings: Settings, engine: Engine | None = None, tls: SSLContext
         )
         document = document_of(described)
         peers = peers_of(settings.auth, settings.trust_proxy)
-        return fastapi_app(verbs, (*described, *documents(document)), serve, peers, document, lifespan)
+        return fastapi_app(verbs, (*described, *documents(document, settings.console_url)), serve, peers, document, lifespan)
 
     hosts = Hosts(settings.hosts) if settings.auth == "open" else None
     dialects = [make(verbs, settings) for make in DIALECTS]

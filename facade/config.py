@@ -37,6 +37,11 @@ class ServerSettings(Section):
         "Connections of a worker at once, {within}; fewer where it may not open so many descriptors. RocketMQ's port has a quarter.",
         within=(16, 1_000_000),
     )
+    console_url: str = setting(
+        "",
+        "Where browsers find the console: the page at `/` leads there. Empty = there is none. `leaseway up` sets it.",
+        form=(r"(https?://[^\s\"'<>]{1,500})?", "a URL of http or https"),
+    )
     log_level: str = setting(
         "info", "Which lines the log has: info, or debug, which adds each handle that was stale and why.", words=("info", "debug")
     )

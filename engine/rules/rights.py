@@ -92,6 +92,10 @@ class Rights:
         known = queue.by_name.get(tag)  # the default tag may have another name
         return granted(queue.record.grants, by.id, verb, known.name if known else tag)
 
+    def may_alone(self, by: Principal, verb: Verb) -> bool:
+        """Whether `by` may do `verb`, which is about no queue."""
+        return by.admin or verb in _OF_ROLES[by.role]
+
     def still_may(self, principal: str, verb: Verb, queue: Queue) -> bool:
         """The same of a principal that is not here: its keys say what else it may."""
         if self.may(Principal(principal), verb, queue):
@@ -121,7 +125,7 @@ class Rights:
         for a queue with which they may do nothing QueueNotFound, as if there was none.
         """
         note(by.id, by.key_id, verb, "" if queue is None else queue.name)
-        if by.admin or (queue is None and verb in _OF_ROLES[by.role]):
+        if by.admin or (queue is None and self.may_alone(by, verb)):
             return
         if queue is not None:
             if self.may(by, verb, queue, tag):

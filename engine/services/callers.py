@@ -12,7 +12,7 @@ from engine.errors import NotAuthenticated
 from engine.gate import Gate
 from engine.queues.callers.access import Access
 from engine.queues.callers.parts import CallerParts
-from engine.rules.grants import level_of, levels_of
+from engine.rules.grants import OF_NO_QUEUE, level_of, levels_of
 from engine.rules.rights import no_queue
 from engine.services.accounts import key_for, user_for
 from engine.services.bounded import bounded
@@ -166,6 +166,23 @@ class CallerService:
             raise no_queue(name)
         everything = found.record.owner == principal or (by.admin and by.id == principal)
         return Level.FULL_CONTROL if everything else level_of(found.record.grants, principal)
+
+    @bounded(MESSAGES_S)
+    async def rights(self, by: Principal, queue: str = "") -> list[Verb]:
+        """What the caller may do with a whole queue, or "" = that is about no queue; so that a page
+        need not offer what would be refused. Raises QueueNotFound also for a queue with which they
+        may do nothing.
+        """
+        if not queue:
+            return [verb for verb in Verb if verb in OF_NO_QUEUE and self._access.may_alone(by, verb)]
+        name = full(by.account, queue)
+        found = self._catalog.queues.get(name)
+        if found is None or not self._access.knows(by, found):
+            await self._gate.sync()
+            found = self._catalog.queues.get(name)
+        if found is None or not self._access.knows(by, found):
+            raise no_queue(name)
+        return [verb for verb in Verb if verb not in OF_NO_QUEUE and self._access.may(by, verb, found)]
 
     @bounded(CHANGE_S)
     async def grant(self, by: Principal, queue: str, principal: str, level: str, tag: str = "") -> None:

@@ -114,17 +114,20 @@ class QueueService:
 
     @bounded(MESSAGES_S)
     async def list_counts(
-        self, by: Principal, prefix: str = "", limit: int = 1000, sort: str = "name", cursor: str = ""
+        self, by: Principal, prefix: str = "", limit: int = 1000, sort: str = "name", cursor: str = "", *, dead_letters: bool = False
     ) -> tuple[list[QueueCounts], str | None]:
         """What was counted last in the queues of the caller's account, or of the one that the
         prefix names, that the caller may look at, in an order of SORTS; and the cursor of the next
-        page. Raises InvalidValue, StoreUnavailable.
+        page. `dead_letters`: only queues that get those of others, or were made to. Raises
+        InvalidValue, StoreUnavailable.
         """
         check_asked("limit", limit)
         if sort not in SORTS:
             raise InvalidValue(f"sort must be one of {', '.join(SORTS)}, given {sort[:200]!r}", field="sort", given=sort)
         self._access.authorise(by, Verb.LIST_QUEUES)
         names = self._listed(by, prefix, None)
+        if dead_letters:
+            names = [name for name in names if self._catalog.sources.get(name) or self._catalog.queues[name].record.dead_letter]
         return page(await self._counted(by, names), sort, limit, cursor)
 
     @bounded(MESSAGES_S)

@@ -103,6 +103,7 @@ async def test_every_verb_refuses_a_stranger_and_changes_nothing(guarded: Engine
         "list_keys": (),
         "list_grants": ("hers",),
         "get_grant": ("hers", "alice"),
+        "rights": ("hers",),
         "grant": ("hers", "bob", "receive"),
         "set_contacts": ("alice", "Alice", "", ""),
         "set_user_quota": ("alice", 1, 1, 1),

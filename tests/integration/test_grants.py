@@ -14,13 +14,13 @@ import pytest
 from engine.engine import Engine
 from engine.errors import EngineError, InvalidValue, NotAllowedOnQueue, NotAuthorised, QueueNotFound, TagNotFound
 from engine.meters.shapes import MetricQuery
-from engine.rules.grants import RIGHTS
+from engine.rules.grants import OF_NO_QUEUE, RIGHTS
 from engine.rules.limits import MAX_LEVELS
 from engine.shapes import ExtendEntry, NewTag, Principal, QueueInfo, SendEntry
 from schemas.identity import Handle
 from schemas.records import QueueRecord
 from schemas.records.settings import Grant, QueueSettings, RedrivePolicy
-from schemas.vocabulary import Level, Verb
+from schemas.vocabulary import Level, Role, Verb
 from tests.integration.conftest import MakeEngine
 from tests.integration.drive import BY
 
@@ -188,11 +188,18 @@ async def test_every_verb_at_every_level_for_owner_grantee_and_stranger(make_eng
             await engine.callers.grant(ALICE, "q", "bob", level)
             if level != Level.NONE:
                 assert await engine.callers.get_grant(BOB, "q", "bob") == level
+                assert set(await engine.callers.rights(BOB, "q")) == RIGHTS[level]
             assert not await may(ASKED[verb](engine, CAROL)), (level, verb)
             assert await may(ASKED[verb](engine, BOB)) == (verb in RIGHTS[level]), (level, verb)
             if "q" in engine.catalog.queues:
                 assert await may(ASKED[verb](engine, ALICE)), verb
     await engine.queues.create_queue(ALICE, "q", QueueSettings())
+    with pytest.raises(QueueNotFound):
+        await engine.callers.rights(CAROL, "q")
+    assert set(await engine.callers.rights(ALICE, "q")) == RIGHTS[Level.FULL_CONTROL]
+    assert await engine.callers.rights(CAROL) == [Verb.CREATE_QUEUE, Verb.LIST_QUEUES, Verb.SET_PRODUCER_GROUP]
+    assert await engine.callers.rights(Principal("eve", role=Role.READER)) == [Verb.LIST_QUEUES]
+    assert set(await engine.callers.rights(Principal("eve", admin=True, role=Role.ADMIN))) == OF_NO_QUEUE
 
 
 async def test_levels_are_given_changed_listed_and_taken_away(make_engine: MakeEngine) -> None:

@@ -14,7 +14,7 @@ from engine.errors import InvalidValue, StoreUnavailable
 from engine.queues.overview import turns
 from engine.queues.overview.overview import FRESH_S
 from engine.shapes import Principal, QueueCounts
-from schemas.records.settings import QueueSettings
+from schemas.records.settings import QueueSettings, RedrivePolicy
 from state.errors import StateUnavailable
 from state.keys import Unit
 from state.upkeep import UpkeepScripts
@@ -222,3 +222,19 @@ async def test_an_administrator_has_the_queues_of_all_accounts_in_one_answer(own
     names = [row.name for row in await own_engine.queues.count_each(BY)]
     assert "ours" in names
     assert any(name.endswith("theirs") for name in names)
+
+
+async def test_only_queues_for_dead_letters(own_engine: Engine) -> None:
+    for name, settings in (
+        ("dead", QueueSettings(partitions=1)),
+        ("made", QueueSettings(partitions=1, dead_letter=True)),
+        ("q", QueueSettings(partitions=1, redrive_policy=RedrivePolicy("dead", 3))),
+    ):
+        await own_engine.queues.create_queue(BY, name, settings)
+    rows, _ = await own_engine.queues.list_counts(BY, dead_letters=True)
+    assert [row.name for row in rows] == ["dead", "made"]
+    await own_engine.queues.set_redrive_policy(BY, "q", None)
+    rows, _ = await own_engine.queues.list_counts(BY, "m", dead_letters=True)
+    assert [row.name for row in rows] == ["made"]
+    rows, _ = await own_engine.queues.list_counts(BY, dead_letters=True)
+    assert [row.name for row in rows] == ["made"]

@@ -77,6 +77,7 @@ VERBS: dict[str, Verb] = {
     "list_keys": lambda e, at: e.callers.list_keys(BY),
     "list_grants": lambda e, at: e.callers.list_grants(BY, "q"),
     "get_grant": lambda e, at: e.callers.get_grant(BY, "q", "somebody"),
+    "rights": lambda e, at: e.callers.rights(BY, "q"),
     "grant": lambda e, at: e.callers.grant(BY, "q", "somebody", "receive"),
     "add_alert": lambda e, at: e.alerts.add_alert(BY, "q", None, "delete_request", "count", 1),
     "delete_alert": lambda e, at: e.alerts.delete_alert(BY, "q", at["alert"]),

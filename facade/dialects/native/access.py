@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Final
 from msgspec import UNSET, structs
 
 from facade.dialects.native.reference import examples
-from facade.dialects.native.wire.keys import CreateKeyBody, KeyReply, KeysReply, NewKeyReply, RotateKeyBody, SetKeyBody
+from facade.dialects.native.wire.keys import (
+    CreateKeyBody,
+    KeyReply,
+    KeysReply,
+    NewKeyReply,
+    QueueRightsReply,
+    RightsReply,
+    RotateKeyBody,
+    SetKeyBody,
+)
 from facade.dialects.native.wire.render import key_reply, user_reply
 from facade.dialects.native.wire.replies import (
     GrantReply,
@@ -69,6 +78,19 @@ async def revoke(engine: Engine, call: Call) -> Answer:
     """Take a principal's level away."""
     await engine.callers.grant(call.by, call.path["queue"], call.path["principal"], Level.NONE, call.path.get("tag", ""))
     return Answer(status=204)
+
+
+async def get_rights(engine: Engine, call: Call) -> Answer:
+    """Who asks, and what they may do that is about no queue."""
+    by = call.by
+    may = await engine.callers.rights(by)
+    return Answer(RightsReply(principal=by.id, key_id=by.key_id, role=Role.ADMIN if by.admin else by.role, may=list(may)))
+
+
+async def get_queue_rights(engine: Engine, call: Call) -> Answer:
+    """What who asks may do with a queue."""
+    queue = call.path["queue"]
+    return Answer(QueueRightsReply(queue=queue, may=list(await engine.callers.rights(call.by, queue))))
 
 
 async def list_shared(engine: Engine, call: Call) -> Answer:
@@ -224,6 +246,28 @@ OPERATIONS = (
         example=examples.RIGHTS["revoke_tag"],
         rules=_TAG_PRINCIPAL,
         codes=("queue_not_found", "tag_not_found", "queue_in_use"),
+    ),
+    Operation(
+        name="get_rights",
+        method="GET",
+        path="/v1/rights",
+        group="Rights",
+        summary="Who you are, and what you may do that is about no queue",
+        run=get_rights,
+        replies={200: RightsReply},
+        example=examples.RIGHTS["get_rights"],
+    ),
+    Operation(
+        name="get_queue_rights",
+        method="GET",
+        path="/v1/queues/{queue}/rights",
+        group="Rights",
+        summary="What you may do with a queue; everybody may ask who has a right on it",
+        run=get_queue_rights,
+        replies={200: QueueRightsReply},
+        example=examples.RIGHTS["get_queue_rights"],
+        rules=_QUEUE,
+        codes=("queue_not_found",),
     ),
     Operation(
         name="list_shared",

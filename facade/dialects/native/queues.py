@@ -41,8 +41,8 @@ async def list_queues(engine: Engine, call: Call) -> Answer:
     asked: ListQueuesQuery = call.query
     if asked.counts:
         return await _counts(engine, call.by, asked)
-    for field in ("sort", "cursor"):
-        if (given := getattr(asked, field)) is not UNSET:
+    for field in ("sort", "cursor", "dead_letters"):
+        if (given := getattr(asked, field)) not in (UNSET, False):
             raise ProblemError("invalid_value", f"{field} is for counts=true", field=field, given=given)
     names, after = await engine.queues.list_queues(call.by, asked.prefix, asked.limit, None if asked.after is UNSET else asked.after)
     return Answer(QueuesReply(queues=names, next=after))
@@ -52,7 +52,7 @@ async def _counts(engine: Engine, by: Principal, asked: ListQueuesQuery) -> Answ
     if asked.after is not UNSET:
         raise ProblemError("invalid_value", "with counts=true the next page is named by `cursor`", field="after", given=asked.after)
     sort, cursor = asked.sort or "name", asked.cursor or ""
-    rows, after = await engine.queues.list_counts(by, asked.prefix, asked.limit, sort, cursor)
+    rows, after = await engine.queues.list_counts(by, asked.prefix, asked.limit, sort, cursor, dead_letters=asked.dead_letters)
     return Answer(QueuesReply(queues=[row.name for row in rows], counts=[counts_reply(row) for row in rows], next=after))
 
 

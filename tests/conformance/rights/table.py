@@ -93,6 +93,8 @@ _OTHERS: Needs = {
     "grant_tag": (Verb.GRANT,),
     "revoke_tag": (Verb.GRANT,),
     "list_shared": (Verb.LIST_QUEUES,),
+    "get_rights": None,
+    "get_queue_rights": KNOWN,
     "get_user": (Verb.MANAGE_USERS,),
     "set_contacts": (Verb.MANAGE_USERS,),
     "set_user_quota": (Verb.MANAGE_USERS,),

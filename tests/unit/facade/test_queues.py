@@ -10,7 +10,7 @@ import pytest
 from engine.shapes import KeyInfo, Principal, QueueCounts
 from schemas.filters import Condition, Filter
 from schemas.records.settings import QueueSettings, RedrivePolicy
-from schemas.vocabulary import Role
+from schemas.vocabulary import Role, Verb
 from tests.unit.facade.double import AT, QUEUE, TAG, TASK, RecordingEngine
 
 BY = Principal("anonymous")
@@ -178,7 +178,7 @@ async def test_a_lister_of_counts_has_an_order_and_a_cursor(client: httpx.AsyncC
     rows = [QueueCounts("orders", 15, 1, 2, 3, 4, 5, 6, 7), QueueCounts("new")]
     engine.answers["list_counts"] = rows, "Wzcs"
     answer = await client.get("/v1/queues?counts=true&prefix=o&limit=2&sort=oldest&cursor=WzYs")
-    assert engine.calls == [("list_counts", BY, "o", 2, "oldest", "WzYs")]
+    assert engine.calls == [("list_counts", BY, "o", 2, "oldest", "WzYs", False)]
     names = ("backlog", "ready", "delayed", "leased", "parked", "stored", "oldest_at_ms", "as_of_ms")
     assert answer.json() == {
         "queues": ["orders", "new"],
@@ -190,7 +190,9 @@ async def test_a_lister_of_counts_has_an_order_and_a_cursor(client: httpx.AsyncC
     }
 
 
-@pytest.mark.parametrize("query", ["sort=oldest", "cursor=x", "counts=true&after=a", "counts=maybe"])
+@pytest.mark.parametrize(
+    "query", ["sort=oldest", "cursor=x", "dead_letters=true", "counts=true&after=a", "counts=maybe"]
+)
 async def test_a_field_of_the_other_kind_of_list_is_refused_by_name(
     client: httpx.AsyncClient, engine: RecordingEngine, query: str
 ) -> None:
@@ -264,3 +266,13 @@ async def test_a_redriver_is_sent_to_the_task(client: httpx.AsyncClient, engine:
 
     assert (answer.status_code, answer.headers["location"], answer.json()["moved"]) == (202, "/v1/tasks/t1", 1)
     assert engine.calls == [("redrive", BY, "dead", "orders", None, 10, None)]
+
+
+async def test_who_asks_what_they_may_do_is_told_the_verbs(client: httpx.AsyncClient, engine: RecordingEngine) -> None:
+    engine.answers["rights"] = [Verb.SEND, Verb.GET_QUEUE]
+    of_queue = await client.get("/v1/queues/orders/rights")
+    alone = await client.get("/v1/rights")
+
+    assert of_queue.json() == {"queue": "orders", "may": ["send", "get_queue"]}
+    assert alone.json()["may"] == ["send", "get_queue"] and alone.json()["principal"] == BY.id
+    assert engine.calls == [("rights", BY, "orders"), ("rights", BY)]

@@ -1,5 +1,5 @@
 """The document for people and programs: /openapi.json, and /docs, a page without scripts that needs
-no network.
+no network; and the page at `/`.
 """
 
 from __future__ import annotations
@@ -100,15 +100,27 @@ def page_of(document: dict[str, Any]) -> bytes:
     return f"{head}{intro}{sections}<h2>Problems</h2><table><tr><th>code<th>status<th>{rows}</table></html>".encode()
 
 
-def documents(document: dict[str, Any]) -> tuple[Operation, ...]:
-    """GET /openapi.json and /docs, encoded once."""
-    text, page = msgspec.json.encode(document), page_of(document)
+def home_of(console_url: str) -> bytes:
+    """The page at `/`: it leads browsers to the console, if there is one."""
+    to = escape(console_url)
+    leads = f'<meta http-equiv=refresh content="0;url={to}">' if to else ""
+    console = f'<p>The console is at <a href="{to}">{to}</a>.' if to else "<p>No console is known here: `leaseway console` starts one."
+    head = f"<!doctype html><html lang=en><meta charset=utf-8>{leads}<title>Leaseway</title><style>{_STYLE}</style>"
+    return f"{head}<h1>Leaseway</h1>{console}<p>What the API has: <a href=/docs>/docs</a>.</html>\n".encode()
+
+
+def documents(document: dict[str, Any], console_url: str = "") -> tuple[Operation, ...]:
+    """GET /openapi.json, /docs and /, encoded once."""
+    text, page, first = msgspec.json.encode(document), page_of(document), home_of(console_url)
 
     async def openapi(engine: Engine, call: Call) -> Answer:
         return Answer(text)
 
     async def docs(engine: Engine, call: Call) -> Answer:
         return Answer(page, headers=_HEADERS, media_type="text/html; charset=utf-8")
+
+    async def home(engine: Engine, call: Call) -> Answer:
+        return Answer(first, headers=_HEADERS, media_type="text/html; charset=utf-8")
 
     def get(name: str, path: str, summary: str, run: Any) -> Operation:
         return Operation(
@@ -126,4 +138,5 @@ def documents(document: dict[str, Any]) -> tuple[Operation, ...]:
     return (
         get("openapi", "/openapi.json", "The OpenAPI document", openapi),
         get("docs", "/docs", "The document for people", docs),
+        get("home", "/", "Where the console is", home),
     )

@@ -67,3 +67,19 @@ class KeysReply(Reply, frozen=True, kw_only=True):
     """All access keys."""
 
     keys: Annotated[list[KeyReply], about("The keys.")]
+
+
+class RightsReply(Reply, frozen=True, kw_only=True):
+    """Who asks, and what they may do that is about no queue."""
+
+    principal: Annotated[str, about("Who it is.")]
+    key_id: Annotated[str, about("The key that was given; empty = none.")]
+    role: Annotated[str, one_of(Role, "What the key may on every queue.")]
+    may: Annotated[list[str], about("The verbs that they may do.")]
+
+
+class QueueRightsReply(Reply, frozen=True, kw_only=True):
+    """What who asks may do with a queue."""
+
+    queue: Annotated[str, about("The queue.")]
+    may: Annotated[list[str], about("The verbs that they may do with the whole of it.")]

@@ -275,6 +275,7 @@ class ListQueuesQuery(Body, frozen=True, kw_only=True):
     limit: Annotated[Whole, within("limit", "Names of a page.")] = 100
     after: Annotated[str, Meta(max_length=MAX_QUEUE_NAME, description="Only names behind this one.")] | UnsetType = UNSET
     counts: Annotated[bool, Meta(description="Also count what is in each queue.")] = False
+    dead_letters: Annotated[bool, Meta(description="With `counts`: only queues for dead letters, of others or made so.")] = False
     sort: Annotated[str, one_of(SORTS, "By the name; else the greatest number or the oldest message first.")] | UnsetType = UNSET
     cursor: Annotated[str, Meta(max_length=512, description="With `counts`: the `next` of the page before.")] | UnsetType = UNSET
 
