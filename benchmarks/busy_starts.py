@@ -29,7 +29,17 @@ STOP_S = 300.0
 
 def start(folder: Path) -> dict[str, Any]:
     """One start and stop: when it was ready, or why it was not."""
-    command = [sys.executable, "-m", "facade", "up", "--data", str(folder / "data"), "--port", str(free_port())]
+    command = [
+        sys.executable,
+        "-m",
+        "facade",
+        "up",
+        "--data",
+        str(folder / "data"),
+        "--port",
+        str(free_port()),
+        "--no-console",
+    ]
     lines: list[str] = []
     began = time.monotonic()
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:

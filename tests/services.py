@@ -120,7 +120,12 @@ class Up:
         """`checkout`: whose code runs, with the packages of this one; None = this one."""
         self.data = data
         self.port = port or free_port()
-        command = [sys.executable, "-m", "facade", "up", "--data", str(data), "--port", str(self.port), *options]
+        # A console costs a process, so few have one; a checkout may be of before there was one.
+        has_console = checkout is None or (checkout / "facade" / "programs" / "console").is_dir()
+        console = ("--no-console",) if has_console and "--console-port" not in options else ()
+        command = [
+            sys.executable, "-m", "facade", "up", "--data", str(data), "--port", str(self.port), *console, *options
+        ]  # fmt: skip
         variables = {**os.environ, **(environment or {})}
         if checkout is not None:
             variables["PYTHONPATH"] = str(checkout)

@@ -62,9 +62,34 @@ class Page:
         while not self._loaded:
             self._take(end)
 
+    def follow(self, expression: str) -> None:
+        """Evaluates what leads to another page, and waits until that is loaded."""
+        self._loaded = False
+        self.value(expression)
+        end = time.monotonic() + ANSWER_S
+        while not self._loaded:
+            self._take(end)
+
     def value(self, expression: str) -> Any:
-        """What a JavaScript expression gives, as JSON."""
-        return self._do("Runtime.evaluate", expression=expression, returnByValue=True)["result"].get("value")
+        """What a JavaScript expression gives, as JSON; what a promise does."""
+        parameters = {"expression": expression, "returnByValue": True, "awaitPromise": True}
+        result = self._do("Runtime.evaluate", **parameters)
+        assert "exceptionDetails" not in result, result["exceptionDetails"]
+        return result["result"].get("value")
+
+    def press(self, key: str) -> None:
+        """Presses a key, by its name in the DOM."""
+        text = {"Enter": "\r"}.get(key, "")
+        for kind in ("keyDown", "keyUp"):
+            more = {"text": text} if text and kind == "keyDown" else {}
+            self._do(
+                "Input.dispatchKeyEvent",
+                type=kind,
+                key=key,
+                code=key,
+                windowsVirtualKeyCode={"Tab": 9, "Enter": 13}[key],
+                **more,
+            )
 
     def picture(self) -> bytes:
         """The whole page as a PNG."""
@@ -140,7 +165,8 @@ def _start(browser: Browser, home: Path) -> tuple[int, int, int]:
     # Above 10, so that making 3 and 4 of them overwrites none of them.
     (its_in, commands), (answers, its_out) = ((_high(a), _high(b)) for a, b in (os.pipe(), os.pipe()))
     words = [str(browser.program), *OPTIONS, f"--user-data-dir={home}", *OPTIONS_QUIET]
-    environment = {**os.environ, "HOME": str(home), **browser.environment}
+    # Some scripts take no language of a POSIX locale.
+    environment = {**os.environ, "HOME": str(home), "LANG": "en_US.UTF-8", **browser.environment}
     log = (os.POSIX_SPAWN_OPEN, 2, str(home / "log"), os.O_WRONLY | os.O_CREAT, 0o600)
     actions = [(os.POSIX_SPAWN_DUP2, its_in, 3), (os.POSIX_SPAWN_DUP2, its_out, 4), (os.POSIX_SPAWN_DUP2, 2, 1), log]
     pid = os.posix_spawn(words[0], words, environment, file_actions=actions)

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 
 import click
 
-from facade.programs.cli.connect.failures import ABOUT
 from facade.programs.cli.local import COMMANDS, Command
 from facade.programs.cli.program.command import COMMON, Noun, common_options
 from facade.programs.cli.program.program import root
 from facade.programs.cli.program.settings import SettingsCommand
 from facade.programs.cli.words import REMOTE
+from facade.programs.connect.failures import ABOUT
 from tests.docs.markdown import item, wrapped
 
 HEAD = """# Command line

@@ -4,6 +4,7 @@ containers prove it.
 
 from __future__ import annotations
 
+import argparse
 import dataclasses
 import re
 import shutil
@@ -17,6 +18,7 @@ import yaml
 from engine.settings import PREFIX, file_variable_of, variable_of
 from facade.config import Settings
 from facade.http.sockets import library
+from facade.programs.console.options import add_arguments, order_of
 from facade.programs.stack.processes.jars import pinned_version
 from facade.programs.stack.processes.settings import BROKER_PROPERTIES, REDIS_OPTIONS, replication
 from facade.programs.stack.safety import refuse_unsafe
@@ -148,10 +150,29 @@ def test_a_composed_facade_starts_with_the_secrets_of_its_files_and_uses_its_own
     assert f"127.0.0.1:{9400 if service == 'facade' else 9401}:{settings.port}" in SERVICES[service]["ports"]
 
 
+def test_the_composed_console_speaks_to_the_facade_which_leads_to_it(tmp_path: Path) -> None:
+    given = SERVICES["console"]
+    (name,) = given["secrets"]
+    (tmp_path / name).write_text("u8Xw-3kFq9_ZtR2mPb7L\n")
+    words = [word.replace("/run/secrets", str(tmp_path)) for word in given["command"]]
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
+
+    order = order_of(parser.parse_args(words[1:]))
+
+    assert COMPOSE["secrets"][name] == {"file": f"./secrets/{name}"} and order.key == "u8Xw-3kFq9_ZtR2mPb7L"
+    facade = SERVICES["facade"]["environment"]
+    assert order.endpoint == f"http://facade:{facade['LEASEWAY_PORT']}"
+    assert not order.is_local
+    assert given["ports"] == [f"127.0.0.1:{order.port}:{order.port}"]
+    assert facade["LEASEWAY_CONSOLE_URL"] == f"http://127.0.0.1:{order.port}"
+    assert "LEASEWAY_CONSOLE_URL" not in SERVICES["facade-three"]["environment"]
+
+
 def test_profiles_are_spark_and_three_brokers_and_the_rest_is_the_default_stack() -> None:
     profiles = {name: service.get("profiles", []) for name, service in SERVICES.items()}
 
-    assert {name for name, given in profiles.items() if not given} == {"kafka", "redis", "facade"}
+    assert {name for name, given in profiles.items() if not given} == {"kafka", "redis", "facade", "console"}
     assert {profile for given in profiles.values() for profile in given} == {"spark", "three-brokers"}
 
 

@@ -118,6 +118,9 @@ def _up_arguments(parser: argparse.ArgumentParser) -> None:
         choices=("page-cache", "fsync"),
         help="when a send is answered: page-cache (the default: survives kill -9 of Kafka, not a power cut) or fsync",
     )
+    console = parser.add_mutually_exclusive_group()
+    console.add_argument("--console-port", type=_port, default=0, help="port of the console (default: one beside that of the service)")
+    console.add_argument("--no-console", dest="console_port", action="store_const", const=None, help="start no console")
     aside = parser.add_mutually_exclusive_group()
     aside.add_argument(
         "--rebuild-redis",
@@ -141,7 +144,8 @@ def _up(given: argparse.Namespace) -> int:
     from facade.programs.stack.supervisor import Order, up
 
     flush = {None: None, "page-cache": 0, "fsync": 1}[given.durable]
-    up(Order(given.data, given.workers, {**_listen_settings(given), "flush_messages": flush}, given.aside), say)
+    settings = {**_listen_settings(given), "flush_messages": flush}
+    up(Order(given.data, given.workers, settings, given.aside, given.console_port), say)
     return 0
 
 
@@ -150,6 +154,18 @@ def _serve(given: argparse.Namespace) -> int:
 
     serve(Settings.read(**_listen_settings(given)), given.workers, say)
     return 0
+
+
+def _console_arguments(parser: argparse.ArgumentParser) -> None:
+    from facade.programs.console import options
+
+    options.add_arguments(parser)
+
+
+def _console(given: argparse.Namespace) -> int:
+    from facade.programs.console import options
+
+    return options.run(given, say)
 
 
 def _worker_arguments(parser: argparse.ArgumentParser) -> None:
@@ -321,6 +337,7 @@ def _command(name: str, arguments: Callable[[argparse.ArgumentParser], None], ru
 COMMANDS = (
     _command("up", _up_arguments, _up),
     _command("serve", _listen_arguments, _serve),
+    _command("console", _console_arguments, _console),
     _command("demo", _demo_arguments, _demo),
     _command("spark", _spark_arguments, _spark),
     _command("sql", spark_options.sql_arguments, spark_options.job),

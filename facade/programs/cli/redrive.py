@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from facade.programs.cli import spark_jobs
-from facade.programs.cli.connect.client import Client, path_to
-from facade.programs.cli.connect.failures import UNREACHABLE, Failure
-from facade.programs.cli.connect.profiles import Connection, checked_endpoint
+from facade.programs.connect.client import Client, path_to
+from facade.programs.connect.failures import UNREACHABLE, Failure
+from facade.programs.connect.profiles import Connection, checked_endpoint
 from facade.programs.stack.processes.errors import StackError
 from schemas.vocabulary import LOG_TIME_MARGIN_MS
 from spark.arguments import OUTCOMES

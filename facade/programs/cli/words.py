@@ -12,6 +12,7 @@ from typing import Final
 LOCAL: Final[dict[str, str | None]] = {
     "up": "start Kafka, Redis and the facade from one folder; Ctrl-C stops all",
     "serve": "start facade workers against an existing Kafka and Redis",
+    "console": "serve the console: pages that show and change what the API can",
     "demo": "stream a real data set through a queue and show what went where",
     "spark": "run a PySpark file, or a shell, with the Kafka and Avro connectors",
     "sql": "run SQL over messages, journal, deliveries, dead_letters, queues: read from Kafka by Spark",

@@ -1,16 +1,14 @@
-"""One connection to the native HTTP API, by the standard library alone: what any user's program
-could do.
-"""
+"""The verbs of the demo, by the client of the native API that the other programs use."""
 
 from __future__ import annotations
 
-import base64
-import http.client
-import json
 from collections.abc import Sequence
 from typing import Any
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlencode
 
+from facade.programs.connect import client as connect
+from facade.programs.connect.failures import Failure, Refused
+from facade.programs.connect.profiles import Connection, checked_endpoint
 from facade.programs.demo.errors import DemoError
 
 TIMEOUT_S = 40.0
@@ -24,37 +22,33 @@ class Client:
     """
 
     def __init__(self, endpoint: str, key: str | None = None) -> None:
-        parts = urlsplit(endpoint)
-        if parts.scheme != "http" or not parts.hostname or parts.path.strip("/"):
-            raise DemoError(f"endpoint {endpoint!r}: expected http://HOST:PORT")
-        self._endpoint = endpoint
-        self._connection = http.client.HTTPConnection(parts.netloc, timeout=TIMEOUT_S)
-        self._headers = {"content-type": "application/json"}
-        if key is not None:
-            self._headers["authorization"] = "Basic " + base64.b64encode(key.encode()).decode()
+        key_id, _, secret = (key or "").partition(":")
+        try:
+            at = Connection(checked_endpoint(endpoint), key_id, secret, timeout_s=TIMEOUT_S)
+        except Failure as failure:
+            raise DemoError(str(failure)) from None
+        self._client = connect.Client(at)
 
     def close(self) -> None:
         """Close the connection."""
-        self._connection.close()
+        self._client.close()
 
     def status(self, path: str) -> int:
         """Status of a GET; 0 when nobody answers."""
         try:
-            return self._exchange("GET", path, None)[0]
-        except DemoError:
+            return self._client.exchange("GET", path)[0]
+        except Failure:
             return 0
 
     def call(self, method: str, path: str, body: Json | None = None) -> Any:
         """The JSON of a success. Raises DemoError."""
-        status, text = self._exchange(method, path, body)
-        if 200 <= status < 300:
-            return json.loads(text) if text else None
         try:
-            problem = json.loads(text)
-            said = f"{problem['code']}: {problem['detail']}"
-        except (ValueError, KeyError, TypeError):
-            said = text[:200].decode("utf-8", "replace")
-        raise DemoError(f"{method} {path} answered {status}: {said}")
+            return self._client.call(method, path, body)
+        except Refused as refused:
+            code = refused.problem.get("code", "no code")
+            raise DemoError(f"{method} {path} answered {refused.status}: {code}: {refused}") from None
+        except Failure as failure:
+            raise DemoError(f"{method} {path}: {failure}") from None
 
     def send(self, queue: str, messages: Sequence[Json]) -> list[str]:
         """Send an atomic batch of 1-100; the ids."""
@@ -90,12 +84,3 @@ class Client:
 
     def _results(self, verb: str, queue: str, body: Json) -> list[str]:
         return [result["status"] for result in self.call("POST", f"/v1/queues/{queue}/{verb}", body)["results"]]
-
-    def _exchange(self, method: str, path: str, body: Json | None) -> tuple[int, bytes]:
-        try:
-            self._connection.request(method, path, None if body is None else json.dumps(body).encode(), self._headers)
-            answer = self._connection.getresponse()
-            return answer.status, answer.read()
-        except (OSError, http.client.HTTPException) as error:
-            self._connection.close()  # the next call opens it again
-            raise DemoError(f"{method} {self._endpoint}{path}: {error or type(error).__name__}") from None

@@ -17,6 +17,7 @@ from typing import Any
 from engine.settings import PREFIX
 from facade.config import Settings
 from facade.programs.stack import broker, redis_server, workers
+from facade.programs.stack.console import program as console
 from facade.programs.stack.data.broken import set_aside
 from facade.programs.stack.data.credentials import Credentials, client_file, write_client_file
 from facade.programs.stack.data.folder import DataFolder, Identity
@@ -44,12 +45,14 @@ class Order:
     given.
 
     `aside` are the folders of data to start without.
+    `console_port` 0 = one beside that of the service, None = no console.
     """
 
     data: Path
     workers: int
     given: dict[str, Any]
     aside: tuple[str, ...] = ()
+    console_port: int | None = None
 
 
 def up(order: Order, say: Callable[[str], None]) -> None:
@@ -70,7 +73,10 @@ def up(order: Order, say: Callable[[str], None]) -> None:
         refuse_unsafe(settings)
         write_client_file(folder.path, Credentials.of(folder))
         with reserved(settings.host, ports_of(settings)), _socket(folder.path) as socket:
-            _run(folder, settings, socket, order.workers, say)
+            console_port = console.port_of(settings, order.console_port, say)
+            if console_port and not settings.console_url:
+                settings = dataclasses.replace(settings, console_url=console.url_of(console_port))
+            _run(folder, settings, socket, order.workers, say, console_port)
     except OSError as error:
         if error.filename is None:
             raise
@@ -79,7 +85,7 @@ def up(order: Order, say: Callable[[str], None]) -> None:
         folder.close()
 
 
-def _run(folder: DataFolder, settings: Settings, socket: Path, worker_count: int, say: Callable[[str], None]) -> None:
+def _run(folder: DataFolder, settings: Settings, socket: Path, worker_count: int, say: Callable[[str], None], console_port: int) -> None:
     """Runs the stack until it is asked to stop; once more with other ports when somebody took one
     of Kafka's before Kafka, which needs seconds, had it.
     """
@@ -92,7 +98,7 @@ def _run(folder: DataFolder, settings: Settings, socket: Path, worker_count: int
             redis_url=redis_server.url_of(socket),
         )
         try:
-            asyncio.run(Stack(folder, settings, socket, worker_count, say).run())
+            asyncio.run(Stack(folder, settings, socket, worker_count, say, console_port).run())
         except StackError:
             if not starts_left or not _taken_ports(folder):
                 raise
@@ -101,14 +107,18 @@ def _run(folder: DataFolder, settings: Settings, socket: Path, worker_count: int
 
 
 class Stack:
-    """The running stack of one folder. `run` may be called once."""
+    """The running stack of one folder. `run` may be called once. `console_port` 0 = no console."""
 
-    def __init__(self, folder: DataFolder, settings: Settings, socket: Path, worker_count: int, say: Callable[[str], None]) -> None:
+    def __init__(
+        self, folder: DataFolder, settings: Settings, socket: Path, worker_count: int, say: Callable[[str], None], console_port: int = 0
+    ) -> None:
         self._folder = folder
         self._settings = settings
         self._socket = socket
         self._worker_count = worker_count
         self._say = say
+        self._console_port = console_port
+        self._console: Child | None = None
         self._environment = {**os.environ, MARK: str(folder.path)}
         self._services: list[Child] = []
         self._facades: list[Child] = []
@@ -144,7 +154,23 @@ class Stack:
             preparing.cancel()
         await self._wait_ready()
         self._say(f"ready after {time.monotonic() - began:.1f} s")
-        self._say(welcome(self._settings, self._folder.path))
+        await self._start_console(group)
+        self._say(welcome(self._settings, self._folder.path, console.url_of(self._console_port) if self._console else ""))
+
+    async def _start_console(self, group: Group) -> None:
+        """Messages need no console, so the stack goes on without one that does not start."""
+        if not self._console_port:
+            return
+        key_file = self._folder.path / console.KEY
+        self._folder.secret(console.KEY)
+        (child,) = group.add([console.program(self._settings, self._console_port, key_file, self._folder.logs, self._environment)])
+        try:
+            await child.start()
+        except StackError as error:
+            self._say(f"no console: {error}")
+        else:
+            self._console = child
+            self._write_run()
 
     async def _prepare(self) -> None:
         """Has Kafka told what others may do, once for each folder and prefix. Raises StackError."""
@@ -190,6 +216,7 @@ class Stack:
             },
             "redis": {"pid": redis.pid, "url": self._settings.redis_url},
             "facades": [{"pid": child.pid} for child in self._facades if child.pid],
+            **({"console": {"pid": self._console.pid, "url": console.url_of(self._console_port)}} if self._console else {}),
         }
         try:
             self._folder.write_run(running)

@@ -34,14 +34,17 @@ def rocketmq_of(settings: Settings) -> str:
     return f"{connectable(settings.host)}:{settings.rocketmq_port}" if settings.rocketmq_port else ""
 
 
-def welcome(settings: Settings, folder: Path) -> str:
-    """The endpoint and three curl lines: create a queue, send, receive."""
+def welcome(settings: Settings, folder: Path, console: str = "") -> str:
+    """The endpoint, the address of the console if there is one, and three curl lines: create a
+    queue, send, receive.
+    """
     endpoint = endpoint_of(settings)
     key = f' -u "{settings.admin_key_id}:$(cat {folder}/admin_secret)"' if settings.auth == "required" else ""
     call = f"curl -sS{key} -H 'content-type: application/json'"
     return "\n".join(
         [
             f"the endpoint is {endpoint}",
+            *([f"the console is {console}"] if console else ()),
             *([f"RocketMQ clients are served at {rocketmq_of(settings)}"] if settings.rocketmq_port else ()),
             "",
             f"""  {call} {endpoint}/v1/queues -d '{{"name": "orders"}}'""",

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from facade.programs.cli.connect.profiles import ENDPOINT, KEY_ID, KEY_SECRET, PROFILE
+from facade.programs.connect.profiles import ENDPOINT, KEY_ID, KEY_SECRET, PROFILE
 from tests.unit.cli.service import Cli, Service, canned
 
 

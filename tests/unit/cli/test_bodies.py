@@ -13,7 +13,6 @@ import pytest
 from engine.rules.limits import ASKED, MAX_BATCH_BYTES
 from facade.dialects.native.wire.replies import DeliveryReply, PeekedReply
 from facade.dialects.native.wire.shapes import SendMessage
-from facade.programs.cli.connect.failures import Failure
 from facade.programs.cli.nouns.messages.bodies import (
     FIELDS,
     MOST_LINE,
@@ -25,6 +24,7 @@ from facade.programs.cli.nouns.messages.bodies import (
     from_object,
     lines_of,
 )
+from facade.programs.connect.failures import Failure
 
 
 class Slow(io.BytesIO):

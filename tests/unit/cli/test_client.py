@@ -10,9 +10,9 @@ from contextlib import contextmanager
 
 import pytest
 
-from facade.programs.cli.connect.client import Client
-from facade.programs.cli.connect.failures import Refused, Unreachable
-from facade.programs.cli.connect.profiles import Connection
+from facade.programs.connect.client import Client
+from facade.programs.connect.failures import Refused, Unreachable
+from facade.programs.connect.profiles import Connection
 from tests.unit.cli.service import Cli
 
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n"

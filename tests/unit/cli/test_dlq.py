@@ -176,7 +176,7 @@ def test_a_wait_that_is_refused_names_the_task(cli: Cli) -> None:
 
 def test_a_poll_of_a_wait_has_no_more_than_what_is_left(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     bounds: list[float | None] = []
-    monkeypatch.setattr("facade.programs.cli.connect.client.Client.until", lambda _self, end: bounds.append(end))
+    monkeypatch.setattr("facade.programs.connect.client.Client.until", lambda _self, end: bounds.append(end))
     cli.service.on("GET /v1/tasks/t1", (200, task("running")), (200, task("completed", moved=3)))
     began = time.monotonic()
 

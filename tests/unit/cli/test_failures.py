@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from facade.http.problem import CODES
-from facade.programs.cli.connect.failures import ABOUT, Refused, code_of
+from facade.programs.connect.failures import ABOUT, Refused, code_of
 
 
 @pytest.mark.parametrize(

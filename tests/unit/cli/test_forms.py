@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
-from facade.programs.cli.connect.failures import Failure
 from facade.programs.cli.output.forms import Printer
+from facade.programs.connect.failures import Failure
 
 ROWS: list[dict[str, Any]] = [{"name": "a", "backlog": 3}, {"name": "b\x1b", "backlog": 0, "body": "x"}]
 

@@ -364,7 +364,7 @@ def test_a_send_that_is_interrupted_while_it_asks_says_that_there_may_be_more(
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("facade.programs.cli.connect.client.Client.exchange", interrupted)
+    monkeypatch.setattr("facade.programs.connect.client.Client.exchange", interrupted)
     stdin(b"x\n")
 
     ran = cli("message", "send", "q", "--lines")

@@ -9,8 +9,8 @@ import pytest
 
 from engine.settings import OF_CLIENTS
 from facade.config import Settings
-from facade.programs.cli.connect.failures import WRONG_USE, Failure
-from facade.programs.cli.connect.profiles import (
+from facade.programs.connect.failures import WRONG_USE, Failure
+from facade.programs.connect.profiles import (
     ENDPOINT,
     KEY_ID,
     KEY_SECRET,

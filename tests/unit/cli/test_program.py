@@ -173,7 +173,7 @@ def test_an_interrupt_ends_with_130(cli: Cli, monkeypatch: pytest.MonkeyPatch) -
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("facade.programs.cli.connect.client.Client.exchange", interrupted)
+    monkeypatch.setattr("facade.programs.connect.client.Client.exchange", interrupted)
 
     ran = cli("queue", "ls")
 
@@ -337,11 +337,11 @@ def test_the_modules_that_a_command_imports_are_pinned(arguments: list[str], cli
         "facade.programs",
         "facade.programs.cli",
         "facade.programs.cli.cli",
-        "facade.programs.cli.connect",
-        "facade.programs.cli.connect.answer",
-        "facade.programs.cli.connect.client",
-        "facade.programs.cli.connect.failures",
-        "facade.programs.cli.connect.profiles",
+        "facade.programs.connect",
+        "facade.programs.connect.answer",
+        "facade.programs.connect.client",
+        "facade.programs.connect.failures",
+        "facade.programs.connect.profiles",
         "facade.programs.cli.output",
         "facade.programs.cli.output.cells",
         "facade.programs.cli.output.forms",

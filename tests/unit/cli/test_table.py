@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from facade.programs.cli.connect.failures import Failure
 from facade.programs.cli.output.cells import cell
 from facade.programs.cli.output.table import flat, list_table, object_table
+from facade.programs.connect.failures import Failure
 
 QUEUE: dict[str, Any] = {
     "name": "orders",

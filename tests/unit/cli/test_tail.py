@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from facade.programs.cli.connect.client import Client
-from facade.programs.cli.connect.failures import Failure, Refused, Unreachable
 from facade.programs.cli.nouns.messages.looking import tail
+from facade.programs.connect.client import Client
+from facade.programs.connect.failures import Failure, Refused, Unreachable
 
 AWAY = Unreachable("away")
 

@@ -7,8 +7,6 @@ from typing import Any
 
 import click
 
-from facade.programs.cli.connect.client import Client, path_to
-from facade.programs.cli.connect.failures import Refused
 from facade.programs.cli.nouns.messages import looking, settling
 from facade.programs.cli.program.command import noun
 from facade.programs.cli.program.completion import queue_names
@@ -16,6 +14,8 @@ from facade.programs.cli.program.session import Session
 from facade.programs.cli.program.values import condition, filter_of, words_of
 from facade.programs.cli.program.waiting import ended, judge
 from facade.programs.cli.words import REMOTE
+from facade.programs.connect.client import Client, path_to
+from facade.programs.connect.failures import Refused
 from schemas.vocabulary import MessageState
 
 command = noun("dlq", REMOTE["dlq"][1])

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import click
 
-from facade.programs.cli.connect.client import path_to
 from facade.programs.cli.program.command import noun, yes_option
 from facade.programs.cli.program.completion import queue_names
 from facade.programs.cli.program.session import Session
 from facade.programs.cli.program.values import words_of
 from facade.programs.cli.words import REMOTE
+from facade.programs.connect.client import path_to
 from schemas.vocabulary import Level
 
 command = noun("grant", REMOTE["grant"][1])

@@ -6,11 +6,11 @@ from typing import Any
 
 import click
 
-from facade.programs.cli.connect.client import path_to
 from facade.programs.cli.program.command import noun, yes_option
 from facade.programs.cli.program.session import Session
 from facade.programs.cli.program.values import moment_ms, words_of
 from facade.programs.cli.words import REMOTE
+from facade.programs.connect.client import path_to
 from schemas.vocabulary import Role
 
 command = noun("key", REMOTE["key"][1])

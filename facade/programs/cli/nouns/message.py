@@ -7,7 +7,6 @@ from typing import Any
 
 import click
 
-from facade.programs.cli.connect.client import path_to
 from facade.programs.cli.nouns.messages import looking, sending, settling
 from facade.programs.cli.program.command import noun, yes_option
 from facade.programs.cli.program.completion import queue_names
@@ -15,6 +14,7 @@ from facade.programs.cli.program.each import each
 from facade.programs.cli.program.session import Session
 from facade.programs.cli.program.values import condition, moment_ms, words_of
 from facade.programs.cli.words import REMOTE
+from facade.programs.connect.client import path_to
 from schemas.vocabulary import MessageState
 
 command = noun("message", REMOTE["message"][1])

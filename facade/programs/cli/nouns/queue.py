@@ -7,14 +7,14 @@ from typing import Any
 
 import click
 
-from facade.programs.cli.connect.client import Client, path_to
-from facade.programs.cli.connect.failures import Refused
 from facade.programs.cli.program.command import Noun, noun, yes_option
 from facade.programs.cli.program.completion import queue_names
 from facade.programs.cli.program.each import each
 from facade.programs.cli.program.session import Session
 from facade.programs.cli.program.settings import SettingsCommand
 from facade.programs.cli.words import REMOTE
+from facade.programs.connect.client import Client, path_to
+from facade.programs.connect.failures import Refused
 
 command: Noun = noun("queue", REMOTE["queue"][1])
 COLUMNS = ("name", "backlog", "ready", "delayed", "leased", "parked", "stored", "oldest_at_ms", "as_of_ms")

@@ -6,12 +6,12 @@ from typing import Any
 
 import click
 
-from facade.programs.cli.connect.client import path_to
 from facade.programs.cli.program.command import noun, yes_option
 from facade.programs.cli.program.completion import queue_names
 from facade.programs.cli.program.session import Session
 from facade.programs.cli.program.values import condition, filter_of, moment_ms, pairs, redrive_policy
 from facade.programs.cli.words import REMOTE
+from facade.programs.connect.client import path_to
 
 command = noun("tag", REMOTE["tag"][1])
 COLUMNS = ("name", "backlog", "ready", "delayed", "leased", "parked", "stored", "start_at_ms", "filter")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import click
 
-from facade.programs.cli.connect.client import path_to
 from facade.programs.cli.program.command import noun
 from facade.programs.cli.program.session import Session
 from facade.programs.cli.program.waiting import ended, judge
 from facade.programs.cli.words import REMOTE
+from facade.programs.connect.client import path_to
 
 command = noun("task", REMOTE["task"][1])
 

@@ -7,13 +7,13 @@ from typing import Any
 
 import click
 
-from facade.programs.cli.connect.client import path_to
 from facade.programs.cli.nouns.messages import sending
 from facade.programs.cli.program.command import noun
 from facade.programs.cli.program.completion import queue_names
 from facade.programs.cli.program.session import Session
 from facade.programs.cli.program.values import words_of
 from facade.programs.cli.words import REMOTE
+from facade.programs.connect.client import path_to
 from schemas.vocabulary import TransactionStatus
 
 command = noun("tx", REMOTE["tx"][1])

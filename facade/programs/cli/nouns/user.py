@@ -6,10 +6,10 @@ from typing import Any
 
 import click
 
-from facade.programs.cli.connect.client import path_to
 from facade.programs.cli.program.command import noun
 from facade.programs.cli.program.session import Session
 from facade.programs.cli.words import REMOTE
+from facade.programs.connect.client import path_to
 
 command = noun("user", REMOTE["user"][1])
 

@@ -8,8 +8,8 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, TextIO
 
-from facade.programs.cli.connect.failures import WRONG_USE, Failure
 from facade.programs.cli.output.cells import is_hidden, json_visible, visible
+from facade.programs.connect.failures import WRONG_USE, Failure
 
 FORMS: Final = ("table", "json", "jsonl", "yaml", "name")
 Row = Mapping[str, Any]

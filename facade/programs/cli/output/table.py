@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, TextIO
 
-from facade.programs.cli.connect.failures import WRONG_USE, Failure
 from facade.programs.cli.output.cells import cell
+from facade.programs.connect.failures import WRONG_USE, Failure
 
 # At a terminal; elsewhere a cell has all of its value.
 MOST_CHARS: Final = 300

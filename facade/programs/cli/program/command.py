@@ -10,9 +10,9 @@ from typing import Any, Final
 
 import click
 
-from facade.programs.cli.connect.failures import Failure
 from facade.programs.cli.output.forms import FORMS
 from facade.programs.cli.program.session import Session
+from facade.programs.connect.failures import Failure
 
 SETTINGS: Final = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 Callback = Callable[..., Any]

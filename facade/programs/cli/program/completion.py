@@ -7,10 +7,10 @@ import os
 
 import click
 
-from facade.programs.cli.connect.client import Client
-from facade.programs.cli.connect.failures import Failure
-from facade.programs.cli.connect.profiles import connection
 from facade.programs.cli.program.command import COMMON
+from facade.programs.connect.client import Client
+from facade.programs.connect.failures import Failure
+from facade.programs.connect.profiles import connection
 
 PATIENCE_S = 1.0
 MOST = 50

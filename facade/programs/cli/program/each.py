@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from facade.programs.cli.connect.failures import FAILED, Failure
 from facade.programs.cli.program.session import Session
+from facade.programs.connect.failures import FAILED, Failure
 
 
 def each(session: Session, names: Sequence[str], do: Callable[[str], None]) -> None:

@@ -14,10 +14,10 @@ from typing import Any
 
 import click
 
-from facade.programs.cli.connect.failures import FAILED, INTERRUPTED, Failure
 from facade.programs.cli.output.cells import visible
 from facade.programs.cli.program.command import COMMON, SETTINGS, common_options, unknown
 from facade.programs.cli.words import LOCAL, REMOTE
+from facade.programs.connect.failures import FAILED, INTERRUPTED, Failure
 
 
 class Program(click.Group):

@@ -12,11 +12,11 @@ from typing import Any
 
 import click
 
-from facade.programs.cli.connect.client import Client
-from facade.programs.cli.connect.failures import WRONG_USE, Failure
-from facade.programs.cli.connect.profiles import connection
 from facade.programs.cli.output.cells import visible
 from facade.programs.cli.output.forms import Printer, Row
+from facade.programs.connect.client import Client
+from facade.programs.connect.failures import WRONG_USE, Failure
+from facade.programs.connect.profiles import connection
 
 
 class Session:

@@ -9,9 +9,9 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from facade.programs.cli.connect.client import path_to
-from facade.programs.cli.connect.failures import FAILED, Failure, is_passing
 from facade.programs.cli.program.session import Session
+from facade.programs.connect.client import path_to
+from facade.programs.connect.failures import FAILED, Failure, is_passing
 
 POLL_S: Final = 0.25
 SLOWEST_S: Final = 2.0

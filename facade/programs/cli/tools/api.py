@@ -9,11 +9,11 @@ from urllib.parse import quote
 
 import click
 
-from facade.programs.cli.connect.failures import FAILED, WRONG_USE, Failure, Refused
 from facade.programs.cli.program.command import SETTINGS, ApiCommand
 from facade.programs.cli.program.session import Session
 from facade.programs.cli.program.values import pairs
 from facade.programs.cli.words import REMOTE
+from facade.programs.connect.failures import FAILED, WRONG_USE, Failure, Refused
 
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 

@@ -11,11 +11,11 @@ from typing import Any
 
 import click
 
-from facade.programs.cli.connect.client import Client, path_to
-from facade.programs.cli.connect.failures import Failure
 from facade.programs.cli.program.command import SETTINGS, ApiCommand
 from facade.programs.cli.program.session import Session
 from facade.programs.cli.words import REMOTE
+from facade.programs.connect.client import Client, path_to
+from facade.programs.connect.failures import Failure
 
 PATIENCE_S = 30.0  # without a message, a receiver gives up
 

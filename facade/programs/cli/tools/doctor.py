@@ -9,11 +9,11 @@ from typing import Any
 
 import click
 
-from facade.programs.cli.connect.client import Client
-from facade.programs.cli.connect.failures import UNHEALTHY, UNREACHABLE, Failure, Refused, Unreachable
 from facade.programs.cli.program.command import SETTINGS, ApiCommand
 from facade.programs.cli.program.session import Session
 from facade.programs.cli.words import REMOTE
+from facade.programs.connect.client import Client
+from facade.programs.connect.failures import UNHEALTHY, UNREACHABLE, Failure, Refused, Unreachable
 
 POLL_S = 1.0
 ROUND_S = 30.0  # at most, for one round of several

@@ -8,12 +8,12 @@ from typing import Any
 
 import click
 
-from facade.programs.cli.connect.failures import WRONG_USE, Failure, is_passing
 from facade.programs.cli.nouns.queue import COLUMNS, SORTS, counted
 from facade.programs.cli.output.cells import cell
 from facade.programs.cli.program.command import SETTINGS, ApiCommand
 from facade.programs.cli.program.session import Session
 from facade.programs.cli.words import REMOTE
+from facade.programs.connect.failures import WRONG_USE, Failure, is_passing
 
 
 @click.command(

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
-from facade.programs.cli.connect.failures import WRONG_USE, Failure
+from facade.programs.connect.failures import WRONG_USE, Failure
 
 Message = dict[str, Any]
 MOST_MESSAGES: Final = 100  # of a send

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Any
 
-from facade.programs.cli.connect.client import path_to
-from facade.programs.cli.connect.failures import Failure, is_passing
 from facade.programs.cli.program.session import Session
+from facade.programs.connect.client import path_to
+from facade.programs.connect.failures import Failure, is_passing
 
 PEEKED = ("id", "state", "sent_at_ms", "receive_count", "group", "body", "body_base64")
 EVERY_S = 1.0

@@ -10,12 +10,12 @@ from typing import Any, BinaryIO
 
 import click
 
-from facade.programs.cli.connect.client import path_to
-from facade.programs.cli.connect.failures import Failure, Unreachable
 from facade.programs.cli.nouns.messages.bodies import MOST_MESSAGES, Message, batches, body_of, from_arguments, from_object, lines_of
 from facade.programs.cli.program.command import Callback
 from facade.programs.cli.program.session import Session
 from facade.programs.cli.program.values import moment_ms, pairs
+from facade.programs.connect.client import path_to
+from facade.programs.connect.failures import Failure, Unreachable
 
 COLUMNS = ("id", "sent_at_ms", "sequence_number", "body_md5")
 

@@ -6,11 +6,11 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from facade.programs.cli.connect.client import path_to
-from facade.programs.cli.connect.failures import FAILED, Failure
 from facade.programs.cli.nouns.messages.bodies import bytes_of
 from facade.programs.cli.program.session import Session
 from facade.programs.cli.program.values import filter_of
+from facade.programs.connect.client import path_to
+from facade.programs.connect.failures import FAILED, Failure
 
 AT_ONCE = 100
 DELIVERY = ("id", "receive_count", "sent_at_ms", "next_visible_at_ms", "group", "attributes", "body", "body_base64", "handle")

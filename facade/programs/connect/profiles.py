@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from facade.programs.cli.connect.failures import WRONG_USE, Failure
+from facade.programs.connect.failures import WRONG_USE, Failure
 
 LOCAL_ENDPOINT: Final = "http://127.0.0.1:9400"
 TIMEOUT_S: Final = 30.0

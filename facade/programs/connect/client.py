@@ -13,9 +13,9 @@ from itertools import chain
 from typing import Any, Final
 from urllib.parse import quote, urlencode, urlsplit
 
-from facade.programs.cli.connect.answer import Encrypted, Plain, content_of
-from facade.programs.cli.connect.failures import FAILED, NOT_ALLOWED, WRONG_USE, Failure, Refused, Unreachable
-from facade.programs.cli.connect.profiles import Connection
+from facade.programs.connect.answer import Encrypted, Plain, content_of
+from facade.programs.connect.failures import FAILED, NOT_ALLOWED, WRONG_USE, Failure, Refused, Unreachable
+from facade.programs.connect.profiles import Connection
 
 MOST_BYTES: Final = 64 * 1024 * 1024  # of an answer; the service sends half of that at most
 IDLE_S: Final = 20.0  # the service closes a connection that is idle for 75 s

@@ -1,1 +1,0 @@
-"""How the command line reaches a service: profiles, requests, and what may go wrong."""

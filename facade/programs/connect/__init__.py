@@ -1,0 +1,1 @@
+"""How programs reach a service: profiles, requests, and what may go wrong."""

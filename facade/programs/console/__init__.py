@@ -1,0 +1,1 @@
+"""The console: pages over the native API, in a process of their own."""

@@ -1,0 +1,268 @@
+"""Every page is made of answers that are written by hand: it says what they say, under a strict
+policy, and offers what the caller may do.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from facade.programs.console.web.guard import POLICY
+from tests.unit.cli.service import Service
+from tests.unit.console.conftest import ALL, AT, EVIL, MESSAGE, READER, Browser, lets, queue
+
+PAGE = {"messages": [MESSAGE], "next": "more"}
+TASK = {
+    "id": "0" * 16, "status": "running", "source": "orders", "destination": None, "filter": None, "rate": 0, "moved": 3,
+    "failed": 1, "total": 10, "created_at_ms": AT, "modified_at_ms": AT, "failure": "",
+}  # fmt: skip
+TRANSACTION = {
+    "id": "1" * 32, "status": "open", "queue": "orders", "producer_group": "shops", "principal": "shop", "messages": 2,
+    "prepared_at_ms": AT, "checks": 0, "checks_left": 15, "next_check_at_ms": AT, "decided_at_ms": None,
+    "decided_by": "", "reason": "", "message_ids": [],
+}  # fmt: skip
+KEY = {
+    "key_id": "anna-1", "principal": "anna", "admin": True, "role": "admin", "created_at_ms": AT, "expires_at_ms": 0,
+    "disabled": False, "previous_until_ms": 0, "last_used_at_ms": AT,
+}  # fmt: skip
+USER = {
+    "name": "anna", "display_name": "Anna", "email": "", "phone": "", "read_qps": 0, "write_qps": 0, "queues": 0,
+    "partitions": 0, "daily_bytes": 0, "waits": 0, "webhook": "", "webhook_secret": "s3cr3t-of-the-webhook",
+    "used": {"queues": 1, "read_qps": 0, "write_qps": 0, "partitions": 4, "bytes_today": 12},
+}  # fmt: skip
+ALERT = {
+    "id": "a1f2e3d4c5b6", "tag": None, "subject": "queue_message_number", "measurement": "count", "threshold": 1000.0,
+    "added_at_ms": AT, "firing": True, "since_ms": AT,
+}  # fmt: skip
+EVENT = {
+    "id": "e", "change": "fired", "at_ms": AT, "tag": None, "subject": "queue_message_number", "measurement": "count",
+    "threshold": 1000.0, "value": 1001.0, "told": "told", "note": "",
+}  # fmt: skip
+ROW = {
+    "tag": None, "subject": "send_request", "requests": 2, "messages": 3, "latency_ms": 1.5, "latency_p999_ms": 2.0,
+    "latency_max_ms": 2.0,
+}  # fmt: skip
+
+GRANTS = {"grants": [{"principal": "eve", "level": "use"}]}
+
+# Path, what the service answers beside the usual, and what the page says then.
+PAGES: list[tuple[str, dict[str, Any], list[str]]] = [
+    ("/", {}, ["orders", "1,234,567", "All is well"]),
+    ("/queues", {}, ["1,234,567", "/queue/orders"]),
+    ("/queues?prefix=or&sort=oldest", {}, ["New queue"]),
+    ("/dead-letters", {}, ["/queue/orders"]),
+    ("/new-queue", {}, ["lease seconds"]),
+    ("/queue/orders", {}, ["audit", "Purge ..."]),
+    ("/live/queue/orders", {}, ['hx-get="/live/queue/orders"']),
+    ("/live/overview", {}, ['hx-get="/live/overview"']),
+    ("/live/queues?sort=oldest", {}, ["sort=oldest"]),
+    (
+        "/chart/queue/orders",
+        {"GET /v1/queues/orders/metrics": {"metric": "x", "points": [{"at_ms": AT, "value": 5.0}]}},
+        [f'data-at="{AT // 1000}"', "Show numbers"],
+    ),
+    ("/queue/orders/messages", {"GET /v1/queues/orders/messages": PAGE}, ["&lt;script&gt;", "next=more"]),
+    (
+        f"/queue/orders/messages/{MESSAGE['id']}",
+        {f"GET /v1/queues/orders/messages/{MESSAGE['id']}": MESSAGE},
+        ["&lt;script&gt;", "partition 1, offset 9", "Delete this one message"],
+    ),
+    ("/queue/orders/send", {}, ["Attributes"]),
+    ("/queue/orders/letters", {"GET /v1/queues/orders/messages": PAGE}, ["Send the chosen ones back"]),
+    ("/queue/orders/settings", {}, ["lease seconds", 'value="30"']),
+    ("/queue/orders/purge", {}, ["<strong>10</strong> open message(s)", "Type the name, orders"]),
+    ("/queue/orders/delete", {}, ["<strong>10</strong> open message(s)"]),
+    ("/queue/orders/tags/audit/delete", {}, ["<strong>3</strong> open message(s)"]),
+    (
+        "/queue/orders/parked",
+        {
+            "GET /v1/queues/orders/parked": {
+                "groups": [
+                    {
+                        "group": "g1", "message_id": MESSAGE["id"], "partition": 0, "offset": 0, "receive_count": 5,
+                        "first_received_at_ms": AT, "expires_at_ms": None, "held": 8,
+                    }
+                ],
+                "next": None,
+            }
+        },
+        ["g1", "Receive it again"],
+    ),
+    ("/tasks", {}, ["Id"]),
+    ("/tasks/" + "0" * 16, {"GET /v1/tasks/" + "0" * 16: TASK}, ["4 of 10", "Cancel the task"]),
+    ("/queue/orders/transactions", {"GET /v1/queues/orders/transactions": {"transactions": [TRANSACTION]}}, ["shops"]),
+    ("/transactions/" + "1" * 32, {"GET /v1/transactions/" + "1" * 32: TRANSACTION}, ["Commit: send its messages"]),
+    ("/queue/orders/access", {"GET /v1/queues/orders/grants": GRANTS}, ["eve"]),
+    ("/keys", {"GET /v1/keys": {"keys": [KEY]}}, ["anna-1", "New key"]),
+    ("/users/anna", {"GET /v1/users/anna": USER}, ["Anna"]),
+    (
+        "/queue/orders/alerts",
+        {
+            "GET /v1/queues/orders/alerts": {"alerts": [ALERT]},
+            "GET /v1/queues/orders/alerts/history": {"events": [EVENT]},
+        },
+        ["fires since", "Watch something"],
+    ),
+    (
+        "/queue/orders/statistics?day=2026-01-31",
+        {"GET /v1/queues/orders/statistics": {"queue": "orders", "day": "2026-01-31", "complete": True, "rows": [ROW]}},
+        ["send request", "final"],
+    ),
+    ("/health", {}, ["kafka", "retention near"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("path", "answers", "words"), PAGES, ids=[path for path, *_ in PAGES])
+async def test_a_page_shows_what_the_service_says(
+    path: str, answers: dict[str, Any], words: list[str], service: Service, browser: Browser
+) -> None:
+    for request, answer in answers.items():
+        service.on(request, (200, answer))
+
+    shown = await browser.get(path)
+
+    assert shown.status_code == 200, shown.text
+    assert [word for word in words if word not in shown.text] == []
+    assert EVIL not in shown.text
+    assert shown.headers["content-security-policy"] == POLICY
+    assert shown.headers["cache-control"] == "no-store"
+    # Each number says when it was true; a form has none.
+    if path not in ("/new-queue", "/queue/orders/send", "/tasks"):
+        assert "as of" in shown.text.lower()
+
+
+async def test_a_secret_of_a_webhook_is_on_no_page(service: Service, browser: Browser) -> None:
+    service.on("GET /v1/users/anna", (200, USER))
+
+    assert "s3cr3t" not in (await browser.get("/users/anna")).text
+
+
+@pytest.mark.parametrize(
+    ("path", "verbs", "words"),
+    [
+        (
+            "/queue/orders",
+            ("purge", "delete_queue", "create_tag", "copy_queue"),
+            ("Purge ...", 'Delete ..."', "New tag", "Copy the queue"),
+        ),
+        ("/queue/orders/settings", ("set_queue", "set_redrive_policy"), ("<button>Change", "Set the policy")),
+        ("/queue/orders/access", ("grant",), ("Give a level", "Take it away")),
+        ("/queue/orders/alerts", ("add_alert", "delete_alert"), ("Watch something", "Take it away")),
+        ("/queue/orders/purge", ("purge",), ("Type the name",)),
+    ],
+    ids=lambda one: one if isinstance(one, str) else "",
+)
+async def test_what_a_right_does_not_allow_is_not_offered(
+    path: str, verbs: tuple[str, ...], words: tuple[str, ...], service: Service, browser: Browser
+) -> None:
+    service.on("GET /v1/queues/orders/alerts", (200, {"alerts": [ALERT]}))
+    service.on("GET /v1/queues/orders/alerts/history", (200, {"events": []}))
+    service.on("GET /v1/queues/orders/grants", (200, GRANTS))
+    lets(service, [verb for verb in ALL if verb not in verbs], ["list_queues"], "reader")
+
+    text = (await browser.get(path)).text
+
+    assert [word for word in words if word in text] == []
+    assert "New queue" not in text and ">Keys<" not in text
+
+
+async def test_a_reader_sees_no_way_to_messages(service: Service, browser: Browser) -> None:
+    lets(service, READER, ["list_queues"], "reader")
+
+    text = (await browser.get("/queue/orders")).text
+
+    assert "/queue/orders/statistics" in text
+    for part in ("messages", "send", "letters", "transactions", "access"):
+        assert f"/queue/orders/{part}" not in text
+
+
+async def test_what_the_service_refuses_is_shown_as_it_says_it_and_what_was_typed_stays(
+    service: Service, browser: Browser
+) -> None:
+    problem = {"code": "invalid_value", "title": "no", "detail": "lease_seconds must be 0 to 43200, given 99999"}
+    service.on("PATCH /v1/queues/orders", (422, problem))
+    await browser.get("/queue/orders/settings")
+
+    shown = await browser.post("/queue/orders/settings", lease_seconds="99999")
+
+    assert shown.status_code == 422
+    assert "lease_seconds must be 0 to 43200, given 99999" in shown.text
+    assert 'value="99999"' in shown.text
+
+
+async def test_what_cannot_be_undone_wants_the_name(service: Service, browser: Browser) -> None:
+    service.on("DELETE /v1/queues/orders", (204, None))
+    await browser.get("/queue/orders/delete")
+
+    refused = await browser.post("/queue/orders/delete", typed="order")
+    assert refused.status_code == 422 and "nothing was changed" in refused.text
+    assert ("DELETE", "/v1/queues/orders", None) not in service.asked
+
+    done = await browser.post("/queue/orders/delete", typed="orders")
+    assert (done.status_code, done.headers["location"]) == (303, "/queues?done=deleted")
+    assert ("DELETE", "/v1/queues/orders", None) in service.asked
+
+
+async def test_only_settings_that_differ_are_changed(service: Service, browser: Browser) -> None:
+    service.on("PATCH /v1/queues/orders", (200, queue()))
+    await browser.get("/queue/orders/settings")
+    fields = {"lease_seconds": "60", "delay_seconds": "0", "durable_acks": "yes", "retention_seconds": "345600"}
+
+    await browser.post("/queue/orders/settings", **fields)
+
+    assert ("PATCH", "/v1/queues/orders", {"lease_seconds": 60, "durable_acks": True}) in service.asked
+
+
+async def test_lines_are_sent_as_one_batch(service: Service, browser: Browser) -> None:
+    service.on("POST /v1/queues/orders/messages", (200, {"messages": [{"id": "a"}, {"id": "b"}]}))
+    await browser.get("/queue/orders/send")
+
+    sent = await browser.post("/queue/orders/send", body="one\r\ntwo\r\n", lines="yes", attributes="kind=retail")
+
+    assert sent.status_code == 303
+    both = [{"attributes": {"kind": "retail"}, "body": body} for body in ("one", "two")]
+    assert service.asked[-1] == ("POST", "/v1/queues/orders/messages", {"messages": both})
+
+
+async def test_chosen_letters_are_sent_back_by_a_task(service: Service, browser: Browser) -> None:
+    service.on("GET /v1/queues/orders/messages", (200, PAGE))
+    service.on("POST /v1/queues/orders/redrive", (202, TASK))
+    await browser.get("/queue/orders/letters")
+
+    none = await browser.post("/queue/orders/letters", which="chosen")
+    assert none.status_code == 422 and "nothing was moved" in none.text
+    started = await browser.post("/queue/orders/letters", which="chosen", id=["a", "b"], rate="50")
+
+    assert started.headers["location"] == "/tasks/" + "0" * 16
+    assert service.asked[-1][2] == {"rate": 50, "ids": ["a", "b"]}
+
+
+async def test_a_task_that_has_ended_asks_no_more(service: Service, browser: Browser) -> None:
+    service.on("GET /v1/tasks/" + "0" * 16, (200, {**TASK, "status": "completed"}))
+
+    text = (await browser.get("/tasks/" + "0" * 16)).text
+
+    assert "hx-get" not in text and "Cancel" not in text
+
+
+async def test_a_service_that_is_away_is_said_and_asked_again(service: Service, browser: Browser) -> None:
+    service.on("GET /v1/queues", (503, {"code": "store_unavailable", "title": "x", "detail": "Redis does not answer."}))
+
+    page = await browser.get("/queues")
+    assert page.status_code == 503 and "Redis does not answer" in page.text
+    assert '<meta http-equiv="refresh" content="3">' in page.text
+
+    part = await browser.get("/live/queues")
+    assert part.status_code == 200 and "Redis does not answer" in part.text
+    assert (part.headers["hx-retarget"], part.headers["hx-reswap"]) == ("#notice", "innerHTML")
+
+
+async def test_a_page_that_is_not_there_is_said(browser: Browser, service: Service) -> None:
+    assert (await browser.get("/nothing")).status_code == 404
+    problem = {"code": "queue_not_found", "title": "x", "detail": "there is no queue 'gone'"}
+    service.on("GET /v1/queues/gone", (404, problem))
+    service.on("GET /v1/queues/gone/rights", (404, problem))
+    missing = await browser.get("/queue/gone")
+    assert missing.status_code == 404 and "there is no queue &#39;gone&#39;" in missing.text
+    assert "http-equiv" not in missing.text
