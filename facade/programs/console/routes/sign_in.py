@@ -20,7 +20,8 @@ MOST_KEY: Final = 1000
 
 async def show(request: Request) -> Response:
     """The form of the sign-in."""
-    return _shown(request, session_of(request) or site_of(request).sessions.begin())
+    session = session_of(request) or site_of(request).sessions.begin()
+    return _shown(request, session, request.query_params.get("next", ""))
 
 
 async def sign_in(request: Request) -> Response:
@@ -28,18 +29,17 @@ async def sign_in(request: Request) -> Response:
     form = await form_of(request)
     if isinstance(form, Response):
         return form
-    key_id, secret = (form.get(name, [""])[0] for name in ("key_id", "key_secret"))
+    key_id, secret, to = (form.get(name, [""])[0] for name in ("key_id", "key_secret", "next"))
     before = session_of(request)
     assert before is not None
     if not key_id or not secret or len(key_id) + len(secret) > MOST_KEY:
-        return _shown(request, before, f"A key has an id and a secret, of {MOST_KEY} characters together at most.", key_id, 422)
+        return _shown(request, before, to, f"A key has an id and a secret, of {MOST_KEY} characters together at most.", key_id, 422)
     try:
         await run_in_threadpool(_check, request, key_id, secret)
     except Failure as failure:
-        return _shown(request, before, str(failure), key_id, status_of(failure))
+        return _shown(request, before, to, str(failure), key_id, status_of(failure))
     site = site_of(request)
     site.sessions.end(before)
-    to = form.get("next", [""])[0]
     # A path of ours, and no address of another site.
     to = to if to.startswith("/") and not to.startswith(("//", "/\\")) else "/"
     return with_session(site, RedirectResponse(to, 303), site.sessions.begin(key_id, secret))
@@ -76,7 +76,7 @@ def _check(request: Request, key_id: str, secret: str) -> None:
         client.get("/v1/rights")
 
 
-def _shown(request: Request, session: Session, why: str = "", key_id: str = "", status: int = 200) -> Response:
+def _shown(request: Request, session: Session, to: str, why: str = "", key_id: str = "", status: int = 200) -> Response:
     site = site_of(request)
     text = site.pages.render(
         "sign_in.html",
@@ -86,7 +86,7 @@ def _shown(request: Request, session: Session, why: str = "", key_id: str = "", 
         problem=why,
         done=DONE.get(request.query_params.get("done", ""), ""),
         key_id=key_id,
-        next=request.query_params.get("next", ""),
+        next=to,
         endpoint=site.order.endpoint,
     )
     return with_session(site, Response(text, status, media_type="text/html", headers={"cache-control": "no-store"}), session)

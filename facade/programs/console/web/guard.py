@@ -34,7 +34,7 @@ _MISDIRECTED: Final = b"The console is not reached under this name: --hosts has 
 
 
 class Guard:
-    """ASGI app around another, whose requests get `site`. It is reached by the names of this machine
+    """ASGI app around another, whose requests get `site`. It is reached by names of this machine
     and of the order alone: a page of another site can have its own name point here (DNS
     rebinding); its browser says so in Host.
     """
