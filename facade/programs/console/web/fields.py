@@ -32,7 +32,9 @@ def fields(current: Mapping[str, Any] | None = None) -> list[Field]:
     """A field for each setting, but for the redrive policy; of a queue that is there, for those
     that may be changed, with what they are.
     """
-    shown = [setting for setting in SETTINGS if setting.name != _POLICY and (current is None or setting.may_change)]
+    shown = [setting for setting in SETTINGS if setting.name != _POLICY]
+    if current is not None:
+        shown = [setting for setting in shown if setting.may_change and (current["fifo"] or not setting.fifo)]
     return [_field(setting, None if current is None else current[wire_name(setting)]) for setting in shown]
 
 
