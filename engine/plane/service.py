@@ -15,13 +15,13 @@ from engine.send.sender import BATCH_RECORDS, WAITING_BYTES, WAITING_SENDS
 from engine.settings import EngineSettings
 from engine.window.window import AHEAD_S
 from schemas.records.settings import MAX_IN_FLIGHT, MAX_LONG_POLLS, TABLE
+from schemas.records.trace_context import OF_ONE_DIALECT
 from schemas.registry import schema_id
 from schemas.vocabulary import (
     BOUNDS_US,
     DEFAULT_PRIORITY,
     SOURCE_QUEUE_ATTRIBUTE,
     STATUS_OF,
-    TRACE_ATTRIBUTE,
     UNCALLED,
     EntryStatus,
     EventKind,
@@ -48,7 +48,7 @@ MOST_BYTES: Final = 64_000_000
 MOST_REPLY_BYTES: Final = 256_000_000
 # Messages with attributes of these names are told of by Python alone: dialects have words of their
 # own for them.
-RESERVED: Final = (TRACE_ATTRIBUTE, SOURCE_QUEUE_ATTRIBUTE)
+RESERVED: Final = (SOURCE_QUEUE_ATTRIBUTE, *OF_ONE_DIALECT)
 # What became of a handle: the word of a script, the status and the reason in answers. The first is
 # that of success.
 WORDS: Final[tuple[tuple[str, str, str], ...]] = (

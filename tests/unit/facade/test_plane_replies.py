@@ -66,7 +66,16 @@ RECORD = QueueRecord(
     next_tag_id=1,
 )
 NAMES = ["colour", "price.net", "price.gross", "a-b_c", "Å", "é.x", 'q"\\uote', "x" * 40]
-SYSTEM = ["SenderId", "SentTimestamp", "ApproximateReceiveCount", "ApproximateFirstReceiveTimestamp", "SequenceNumber"]
+SYSTEM = [
+    "SenderId", "SentTimestamp", "ApproximateReceiveCount", "ApproximateFirstReceiveTimestamp", "AWSTraceHeader",
+    "SequenceNumber",
+]  # fmt: skip
+TRACE, SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
+CONTEXTS = [
+    f"00-{TRACE}-{SPAN}-01", f"00-{TRACE}-{SPAN}-00", f"01-{TRACE}-{SPAN}-fe-x", f"00-{TRACE}-{SPAN}-01-x",
+    f"ff-{TRACE}-{SPAN}-01", f"00-{'0' * 32}-{SPAN}-01", f"00-{TRACE}-{'0' * 16}-01",
+    f"00-{TRACE.upper()}-{SPAN}-01", f"00-{TRACE}-{SPAN}-1", "x",
+]  # fmt: skip
 IDS = [f"{n:036}".encode() for n in range(10)]
 encode_json = msgspec.json.Encoder().encode
 
@@ -153,6 +162,9 @@ def stored(chance: random.Random) -> dict[str, Attribute]:
             else text(chance, [*PARTS, "\x01", "\0", "\x7f"]).encode()
         )
         found[chance.choice([*NAMES, text(chance)])] = Attribute(kind, value)
+    if chance.random() < 0.3:
+        kind = chance.choice(["string", "String.w3c", "binary"])
+        found["traceparent"] = Attribute(kind, chance.choice(CONTEXTS).encode())
     return found
 
 

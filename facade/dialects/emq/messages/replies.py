@@ -12,7 +12,7 @@ from facade.dialects.emq.queues.call import EmqError
 from facade.dialects.emq.queues.names import name_of
 from facade.dialects.emq.wire.structs import message as wire
 from facade.dialects.emq.wire.structs.shared import GalaxyEmqServiceException
-from schemas.records import Message, Origin, QueueRecord
+from schemas.records import Message, Origin, QueueRecord, trace_context
 from schemas.vocabulary import DEFAULT_TAG, NATIVE_SENDER, Reason
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def _came_from(engine: Engine, origin: Origin | None) -> dict[str, str]:
 
 
 def attributes_of(engine: Engine, message: Message) -> dict[str, wire.MessageAttribute] | None:
-    """The user's attributes; None = there are none."""
+    """The attributes of a message, and its trace context; None = there are none."""
     if not message.attributes:
         return None
-    return {name: filters.attribute_reply(engine, name, attribute) for name, attribute in message.attributes.items()}
+    return {name: filters.attribute_reply(engine, name, attribute) for name, attribute in trace_context.shown(message.attributes).items()}

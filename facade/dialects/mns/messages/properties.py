@@ -15,6 +15,7 @@ from facade.dialects.mns.wire.errors import INVALID_ARGUMENT, MALFORMED_XML, Mns
 from facade.dialects.mns.wire.replies import Item
 from facade.dialects.mns.wire.xml import Element
 from schemas.records import Attribute, Message
+from schemas.records.trace_context import MNS_TRACEPARENT, MNS_TRACESTATE, of_attributes
 from schemas.vocabulary import BOOLEAN_TYPE, SOURCE_QUEUE_ATTRIBUTE, TRACE_ATTRIBUTE
 
 MOST: Final = 50
@@ -89,9 +90,24 @@ def outgoing(message: Message) -> tuple[Item, Item]:
         for name, one in message.attributes.items()
         if name.startswith(_SYSTEM)
     ]
+    if message.attributes and MNS_TRACEPARENT not in message.attributes:
+        system += _context(message)
     if message.origin is not None and SOURCE_QUEUE_ATTRIBUTE in message.attributes:
         system.append(("SystemPropertyValue", _parts("DLQOriginMessageId", Attribute("string", message.origin.original_id.encode()))))
     return ("UserProperties", user or None), ("SystemProperties", system or None)
+
+
+def _context(message: Message) -> list[tuple[str, tuple[Item, Item, Item]]]:
+    """The trace context that another dialect has stored, as system properties."""
+    context = of_attributes(message.attributes)
+    if context is None:
+        return []
+    texts = {MNS_TRACEPARENT: context.traceparent, MNS_TRACESTATE: context.state}
+    return [
+        ("SystemPropertyValue", _parts(name.removeprefix(_SYSTEM), Attribute("string", text.encode())))
+        for name, text in texts.items()
+        if text and name not in message.attributes
+    ]
 
 
 def _is_user(name: str) -> bool:

@@ -48,7 +48,7 @@ from facade.dialects.native.wire.replies import (
 from facade.dialects.native.wire.settings import QueueReply, settings_reply
 from facade.dialects.native.wire.transaction_replies import CheckReply, ChecksReply, HalfMessageReply, TransactionReply, WebhookReply
 from schemas.filters import Filter
-from schemas.records import Attribute, Origin
+from schemas.records import Attribute, Origin, trace_context
 from schemas.records.settings import RedrivePolicy
 from schemas.vocabulary import DEFAULT_PRIORITY, NATIVE_SENDER, SOURCE_QUEUE_ATTRIBUTE, Role
 
@@ -147,6 +147,8 @@ def _text_or_bytes(value: bytes, text: bool) -> tuple[str | UnsetType, bytes | U
 
 def _attributes(attributes: Mapping[str, Attribute]) -> dict[str, AttributeReply]:
     replies = {}
+    if attributes:
+        attributes = trace_context.shown(attributes)
     for name, attribute in attributes.items():
         text, data = _text_or_bytes(attribute.value, _is_text(attribute.type))
         # Dead letters of before have this one word in capitals.

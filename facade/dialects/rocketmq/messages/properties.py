@@ -22,6 +22,7 @@ from facade.dialects.rocketmq.wire import rocketmq_pb2 as pb
 from facade.dialects.rocketmq.wire.errors import RocketError
 from facade.dialects.rocketmq.wire.rocketmq_pb2 import Code, Encoding
 from schemas.records import Attribute
+from schemas.records.trace_context import of_attributes
 from schemas.vocabulary import SOURCE_QUEUE_ATTRIBUTE
 
 KEYS: Final = "KEYS"
@@ -138,12 +139,18 @@ def shown(attributes: Mapping[str, Attribute], secret: str = "") -> tuple[pb.Sys
         message_id=own.get(MESSAGE_ID, ""),
         body_encoding=Encoding.GZIP if own.get(ENCODING) == Encoding.Name(Encoding.GZIP) else Encoding.IDENTITY,
         born_host=hosts.opened(own[BORN_HOST], secret) if BORN_HOST in own else "",
-        trace_context=own.get(TRACE_CONTEXT),
+        trace_context=own[TRACE_CONTEXT] if TRACE_CONTEXT in own else _context(attributes),
     )
     born = own.get(BORN_TIMESTAMP, "")
     if born.isascii() and born.isdigit() and len(born) < len("100000000000000"):
         properties.born_timestamp.FromMilliseconds(int(born))
     return properties, texts
+
+
+def _context(attributes: Mapping[str, Attribute]) -> str | None:
+    """The trace context that another dialect has stored, if there is one."""
+    context = of_attributes(attributes) if attributes else None
+    return None if context is None else context.traceparent
 
 
 def _text(attribute: Attribute) -> str:

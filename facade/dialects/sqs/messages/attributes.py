@@ -16,6 +16,7 @@ from facade.dialects.sqs.wire.replies import AttributeReply
 from facade.dialects.sqs.wire.shapes import AttributeValue
 from facade.dialects.sqs.wire.words import GIVEN_CHARACTERS
 from schemas.records import Attribute
+from schemas.records.trace_context import of_attributes
 from schemas.vocabulary import SOURCE_QUEUE_ATTRIBUTE, TRACE_ATTRIBUTE
 
 TRACE_HEADER = "AWSTraceHeader"
@@ -201,8 +202,14 @@ def stored_text(attributes: Mapping[str, Attribute], name: str) -> str | None:
 
 
 def trace_header(attributes: Mapping[str, Attribute]) -> str | None:
-    """The X-Ray trace header that the sender gave, or None."""
-    return stored_text(attributes, TRACE_ATTRIBUTE)
+    """The X-Ray trace header that the sender gave, or the context of the message as one; None = it
+    has none.
+    """
+    given = stored_text(attributes, TRACE_ATTRIBUTE)
+    if given is not None or not attributes:
+        return given
+    context = of_attributes(attributes)
+    return None if context is None else context.xray
 
 
 def of_user(stored: Mapping[str, Attribute]) -> list[tuple[str, str, bytes]]:

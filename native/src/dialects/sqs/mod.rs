@@ -4,6 +4,7 @@ mod attributes;
 mod names;
 mod replies;
 mod requests;
+mod traces;
 
 use crate::replies::Head;
 

@@ -6,9 +6,9 @@ use crate::json::{Refused, Scan, Scanner};
 const MOST: usize = 64;
 const NAME_BYTES: usize = 256;
 const EVERYTHING: [&[u8]; 3] = [b"All", b"*", b".*"];
-/// The system attributes that messages have which are handed out here, in their order.
-pub const SYSTEM: [&str; 4] =
-    ["SenderId", "SentTimestamp", "ApproximateReceiveCount", "ApproximateFirstReceiveTimestamp"];
+/// The system attributes that messages may have which are handed out here, in their order.
+pub const SYSTEM: [&str; 5] =
+    ["SenderId", "SentTimestamp", "ApproximateReceiveCount", "ApproximateFirstReceiveTimestamp", "AWSTraceHeader"];
 
 /// The two fields that name system attributes.
 #[derive(Clone, Copy)]
@@ -136,7 +136,7 @@ mod tests {
             names.read_system(given, &mut Scanner::new(list.as_bytes(), &mut scratch)).expect("good");
             (0..SYSTEM.len()).map(|place| names.asks_system(place)).collect::<Vec<_>>()
         };
-        assert_eq!(read(Field::Old, r#"["SentTimestamp","SequenceNumber","all"]"#), [false, true, false, false]);
-        assert_eq!(read(Field::New, r#"["All"]"#), [true; 4]);
+        assert_eq!(read(Field::Old, r#"["SentTimestamp","SequenceNumber","all"]"#), [false, true, false, false, false]);
+        assert_eq!(read(Field::New, r#"["All"]"#), [true; 5]);
     }
 }

@@ -4,11 +4,15 @@ use std::io::Write as _;
 
 use super::attributes::{self, Shown};
 use super::names::{Names, SYSTEM};
+use super::traces;
 use crate::base64;
 use crate::dialects::Repeated;
 use crate::plane::clients::Delivery;
 use crate::quote;
 use crate::replies::digest;
+
+/// Of SYSTEM: not every message has it.
+const TRACE: &str = "AWSTraceHeader";
 
 /// Writes what a receive is told.
 pub fn received(json: &mut Vec<u8>, names: &Names, messages: &[Delivery]) {
@@ -50,6 +54,10 @@ fn message(json: &mut Vec<u8>, names: &Names, one: &Delivery) {
 fn system_attributes(json: &mut Vec<u8>, names: &Names, one: &Delivery) {
     let mut is_first = true;
     for (place, name) in SYSTEM.iter().enumerate().filter(|(place, _)| names.asks_system(*place)) {
+        let trace = if name == &TRACE { traces::header_of(one.message) } else { None };
+        if name == &TRACE && trace.is_none() {
+            continue;
+        }
         json.extend_from_slice(if is_first { b",\"Attributes\":{\"" } else { b"\",\"" });
         is_first = false;
         json.extend_from_slice(name.as_bytes());
@@ -62,7 +70,8 @@ fn system_attributes(json: &mut Vec<u8>, names: &Names, one: &Delivery) {
             }
             1 => write!(json, "{}", one.message.sent_at_ms),
             2 => write!(json, "{}", one.count),
-            _ => write!(json, "{}", one.first_ms),
+            3 => write!(json, "{}", one.first_ms),
+            _ => write!(json, "{}", trace.unwrap_or_default()),
         };
     }
     if !is_first {
