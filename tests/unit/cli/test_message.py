@@ -370,3 +370,22 @@ def test_a_send_that_is_interrupted_while_it_asks_says_that_there_may_be_more(
     ran = cli("message", "send", "q", "--lines")
 
     assert (ran.code, ran.err.splitlines()[0]) == (130, "0 message(s) and perhaps the next ones were sent before")
+
+
+@pytest.mark.parametrize("form", [["-o", "name"], ["--columns", "id"]], ids=["name", "columns"])
+def test_receive_takes_nothing_that_it_would_not_print(form: list[str], cli: Cli) -> None:
+    cli.service.on(RECEIVE, (200, {"messages": [delivery("a")]}))
+
+    ran = cli("message", "receive", "q", "--ack", *form)
+
+    assert (ran.code, ran.out, cli.service.asked) == (2, "", [])
+    assert "--ack loses what is not printed" in ran.err
+
+
+def test_bodies_alone_may_be_acked(cli: Cli) -> None:
+    cli.service.on(RECEIVE, (200, {"messages": [delivery("a")]}))
+    cli.service.on("POST /v1/queues/q/ack", (200, {"results": [{"handle": "h-a", "status": "ok"}]}))
+
+    ran = cli("message", "receive", "q", "--ack", "--body", "-o", "name")
+
+    assert (ran.code, ran.out, len(cli.service.asked)) == (0, "body a\n", 2)

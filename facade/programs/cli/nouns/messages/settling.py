@@ -10,7 +10,7 @@ from facade.programs.cli.nouns.messages.bodies import bytes_of
 from facade.programs.cli.program.session import Session
 from facade.programs.cli.program.values import filter_of
 from facade.programs.connect.client import path_to
-from facade.programs.connect.failures import FAILED, Failure
+from facade.programs.connect.failures import FAILED, WRONG_USE, Failure
 
 AT_ONCE = 100
 DELIVERY = ("id", "receive_count", "sent_at_ms", "next_visible_at_ms", "group", "attributes", "body", "body_base64", "handle")
@@ -18,9 +18,11 @@ RESULT = ("handle", "status", "reason", "next_visible_at_ms")
 
 
 def receive(session: Session, queue: str, *, ack: bool, only_body: bool, **given: Any) -> None:
-    """Receives messages and prints them; then acks them, if asked to: nothing of a cell is cut
-    then, since nobody can look again.
+    """Receives messages and prints them; then acks them, if asked to: nothing is left out then, and
+    no cell is cut, since nobody can look again. Raises Failure.
     """
+    if ack and not (only_body or session.shows_all):
+        raise Failure("--ack loses what is not printed: -o name and --columns leave something out, --body or -o json does not", WRONG_USE)
     wait = given["wait_seconds"]
     body = {
         "tag": given["tag"],
