@@ -1,4 +1,4 @@
-"""An answer of HTTP that is there in time, or not at all."""
+"""An answer of HTTP that is there in time, or not at all, and the objects of JSON in it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import io
 import socket
 import time
 from typing import Any
+
+from facade.programs.connect.failures import FAILED, Failure
 
 
 class Answer(http.client.HTTPResponse):
@@ -17,6 +19,13 @@ class Answer(http.client.HTTPResponse):
     def __init__(self, sock: socket.socket, *args: Any, **more: Any) -> None:
         super().__init__(sock, *args, **more)
         self.fp = io.BufferedReader(_Timed(self.fp.detach(), sock))
+
+
+class Fields(dict[str, Any]):
+    """An object of an answer. Raises Failure for a field that it has not."""
+
+    def __missing__(self, name: str) -> Any:
+        raise Failure(f"the answer has no {name!r}: is it a Leaseway, and of this version?", FAILED)
 
 
 class Plain(http.client.HTTPConnection):

@@ -13,7 +13,7 @@ from itertools import chain
 from typing import Any, Final
 from urllib.parse import quote, urlencode, urlsplit
 
-from facade.programs.connect.answer import Encrypted, Plain, content_of
+from facade.programs.connect.answer import Encrypted, Fields, Plain, content_of
 from facade.programs.connect.failures import FAILED, NOT_ALLOWED, WRONG_USE, Failure, Refused, Unreachable
 from facade.programs.connect.profiles import Connection
 
@@ -103,7 +103,7 @@ class Client:
         self, method: str, path: str, body: Any = None, *, query: Mapping[str, Any] | None = None, wait_s: float = 0.0
     ) -> tuple[int, Any]:
         """As `call`, with the status and whatever it is. An answer that is no JSON and no success
-        is a problem with a detail.
+        is a problem with a detail. Its objects are `Fields`.
         """
         target = _target(path, query or {})
         data = None if body is None else _encoded(body)
@@ -114,7 +114,7 @@ class Client:
         kind = answer.getheader("content-type", "")
         try:
             if "json" in kind:
-                return answer.status, json.loads(content)
+                return answer.status, json.loads(content, object_hook=Fields)
             what = f"{kind or 'no type'}, not JSON: is it a Leaseway?"
         except (ValueError, RecursionError):
             what = "broken JSON"

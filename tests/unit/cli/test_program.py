@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
@@ -140,6 +141,39 @@ def test_something_that_is_no_leaseway_is_named(cli: Cli) -> None:
 
     assert ran.code == 1
     assert "answered 200 with text/html, not JSON: is it a Leaseway?" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "request_", "answer", "field"),
+    [
+        (["queue", "ls"], "GET /v1/queues", {"next": None}, "queues"),
+        (["queue", "ls"], "GET /v1/queues", {"queues": ["a"]}, "next"),
+        (["queue", "ls", "--counts"], "GET /v1/queues", {"queues": [], "counts": []}, "next"),
+        (["message", "send", "q", "x"], "POST /v1/queues/q/messages", {}, "messages"),
+        (["message", "ack", "q", "h"], "POST /v1/queues/q/ack", {"results": [{"handle": "h"}]}, "status"),
+        (["task", "show", "t", "--wait"], "GET /v1/tasks/t", {"id": "t"}, "status"),
+        (["doctor"], "GET /health", {"alarms": {}, "native": "on", "plane": "on"}, "status"),
+    ],
+)
+def test_an_answer_without_an_expected_field_is_one_line(
+    arguments: list[str], request_: str, answer: dict[str, Any], field: str, cli: Cli
+) -> None:
+    for path in ("/live", "/ready"):
+        cli.service.on(f"GET {path}", (200, {"status": "ok"}))
+    cli.service.on("GET /v1/queues", (200, {"queues": [], "next": None}))
+    cli.service.on(request_, (200, answer))
+
+    ran = cli(*arguments)
+
+    assert ran.code == (10 if arguments == ["doctor"] else 1)
+    assert f"the answer has no '{field}': is it a Leaseway, and of this version?" in ran.err + ran.out
+    assert ran.err.count("\n") == 1
+
+
+def test_yaml_has_objects_of_an_answer(cli: Cli) -> None:
+    cli.service.on("GET /v1/queues/orders", (200, {"name": "orders", "tags": [{"name": "default"}]}))
+
+    assert cli("queue", "show", "orders", "-o", "yaml").out == "name: orders\ntags:\n- name: default\n"
 
 
 def test_the_key_goes_with_every_request(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -74,7 +74,9 @@ def _whole(form: str, value: Any) -> str:
         return json_visible(json.dumps(value, ensure_ascii=False, indent=2)) + "\n"
     import yaml
 
-    if is_hidden(json.dumps(value, ensure_ascii=False)):
+    text = json.dumps(value, ensure_ascii=False)
+    value = json.loads(text)  # of the kinds that YAML knows
+    if is_hidden(text):
         return str(yaml.dump(value, Dumper=yaml.SafeDumper, sort_keys=False, allow_unicode=False, width=100))
     dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
     return str(yaml.dump(value, Dumper=dumper, sort_keys=False, allow_unicode=True, width=100))
