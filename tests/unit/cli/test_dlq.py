@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import sys
 import time
 from typing import Any
@@ -199,3 +200,26 @@ def test_cancel(cli: Cli) -> None:
     cli.service.on("DELETE /v1/tasks/t1", (200, task("cancelled")))
 
     assert cli("task", "cancel", "t1", "-o", "name").out == "t1\n"
+
+
+def test_a_timeout_is_of_the_whole_command_also_where_its_first_request_takes_long(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    took_s, bounds = 0.3, list[float]()
+    answer = cli.service.answer
+
+    def slow(method: str, path: str) -> Any:
+        time.sleep(took_s if method == "POST" else 0)
+        return answer(method, path)
+
+    monkeypatch.setattr(cli.service, "answer", slow)
+    monkeypatch.setattr(
+        "facade.programs.connect.client.Client.until", lambda _self, end: bounds.append(end or math.inf)
+    )
+    cli.service.on("POST /v1/queues/a.dead/redrive", (202, task("running")))
+    cli.service.on("GET /v1/tasks/t1", (200, task("completed", moved=3)))
+    began = time.monotonic()
+
+    assert cli("dlq", "redrive", "a.dead", "--wait", "--timeout", "9").code == 0
+
+    assert began + 9 <= bounds[0] <= began + 9 + took_s

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
@@ -24,6 +25,7 @@ class Session:
 
     def __init__(self, given: Mapping[str, Any]) -> None:
         self._given = given
+        self._began = time.monotonic()
         self._output = self.printer("table")
 
     @cached_property
@@ -38,6 +40,13 @@ class Session:
     def timeout_s(self) -> float | None:
         """What --timeout says; None = it was not given."""
         return self._given.get("timeout")
+
+    @property
+    def end(self) -> float | None:
+        """When --timeout is over, by time.monotonic(): it began with the command. None = it was not
+        given.
+        """
+        return None if self.timeout_s is None else self._began + self.timeout_s
 
     def close(self) -> None:
         """Closes the connection, if there is one."""

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import datetime
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 import click
 
-# In 1973. A smaller number is a date without its hyphens, or seconds.
-LEAST_MS: Final = 10**11
+# As many as milliseconds from 2001 to 2286 have. Other numbers are dates without their hyphens,
+# seconds, or mistakes.
+DIGITS_OF_MS: Final = 13
+DIGITS_OF_DATE: Final = 8
 
 
 class _Moment(click.ParamType[int]):
@@ -19,14 +20,17 @@ class _Moment(click.ParamType[int]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         if isinstance(value, int):
             return value
-        with contextlib.suppress(ValueError):
-            number = int(value)
-            if number == 0 or number >= LEAST_MS:
-                return number
+        is_number = value.isascii() and value.isdigit()
+        if is_number and (len(value) == DIGITS_OF_MS or not value.strip("0")):
+            return int(value)
         try:
+            if is_number and len(value) != DIGITS_OF_DATE:
+                raise ValueError
             at = datetime.datetime.fromisoformat(value)
         except ValueError:
-            kinds = f"a time in ISO 8601 (UTC where it names no zone), a date being 2027-01-01, or epoch milliseconds from {LEAST_MS} on"
+            kinds = (
+                f"a time in ISO 8601 such as 2027-01-01T12:00 (UTC where it names no zone), or epoch milliseconds of {DIGITS_OF_MS} digits"
+            )
             self.fail(f"must be {kinds}, given {value!r}", param, ctx)
         at = at if at.tzinfo else at.replace(tzinfo=datetime.UTC)
         return (at - datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)) // datetime.timedelta(milliseconds=1)

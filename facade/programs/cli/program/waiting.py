@@ -21,11 +21,11 @@ Task = dict[str, Any]
 
 
 def ended(session: Session, task: Task) -> Task:
-    """The task when it has ended. `--timeout` bounds the wait; the task goes on then, as it does
+    """The task when it has ended. `--timeout` bounds the command; the task goes on then, as it does
     when somebody interrupts. Raises Failure.
     """
     goes_on = f"task {task['id']} goes on; `leaseway task cancel {task['id']}` ends it"
-    end = None if session.timeout_s is None else time.monotonic() + session.timeout_s
+    end = session.end
     pause = POLL_S
     try:
         with _bar() as draw:

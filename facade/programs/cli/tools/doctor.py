@@ -84,7 +84,7 @@ def _key(client: Client) -> tuple[str, str]:
 @click.option("--wait", is_flag=True, help="Look again until all is right, for as long as --timeout says (default: for ever).")
 def command(session: Session, *, wait: bool) -> None:
     """Looks."""
-    end = None if session.timeout_s is None else time.monotonic() + session.timeout_s
+    end = session.end
     patience = session.client.connection.timeout_s
     while True:
         now = time.monotonic()
