@@ -70,6 +70,7 @@ ASKED: dict[str, tuple[int, int]] = {
     "queues": (0, MAX_QUEUES),
     "partitions": (0, MAX_QUEUES),  # of all queues of a user
     "limit": (1, 1000),
+    "partition": (0, 63),  # and below those that the queue has
     "from": (0, 2**53),
     "to": (0, 2**53),
     "start_at_ms": (-(2**53), 2**53),

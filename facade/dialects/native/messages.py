@@ -113,6 +113,7 @@ async def query(engine: Engine, call: Call) -> Answer:
         filter_of_query(asked.attribute),
         asked.limit,
         given(asked.next),
+        given(asked.partition),
         text=None if asked.text is UNSET else Text(asked.text, any_case=asked.ignore_case),
     )
     messages = [peeked_reply(peeked) for peeked in page.messages]

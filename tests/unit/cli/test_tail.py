@@ -30,14 +30,19 @@ class Scripted:
         self.clock_ms = 10_000
         self.asked: list[tuple[int, str | None]] = []
         self.said: list[str] = []
+        self.of: list[int | None] = []
+        self.partitions = 1
         self._pages = list(pages)
 
     def exchange(self, method: str, path: str) -> None:
         assert (method, path) == ("GET", "/live")
 
     def get(self, path: str, **query: Any) -> Any:
+        if path == "/v1/queues/q":
+            return {"partitions": self.partitions}
         assert path == "/v1/queues/q/messages"
         self.asked.append((query["from"], query["next"]))
+        self.of.append(query.get("partition"))
         page = self._pages.pop(0)
         if isinstance(page, Failure):
             raise page
@@ -100,3 +105,23 @@ def test_a_page_that_fails_costs_nothing_of_the_others(failure: Failure) -> None
 def test_a_refusal_ends_it() -> None:
     with pytest.raises(Refused):
         followed(Scripted(Refused(403, {})), 1)
+
+
+def test_a_partition_that_fails_at_every_pass_hides_none_behind_it() -> None:
+    broken = Refused(503, {"detail": "Kafka can't read partition 0."})
+    session = Scripted(
+        broken,  # of all partitions
+        broken,
+        ([row("a", 9_000, 1)], False, 10_000),
+        ([row("b", 9_500, 2)], False, 10_000),
+        broken,
+        ([row("a", 9_000, 1), row("c", 9_900, 1)], False, 11_000),
+        ([], False, 11_000),
+        ([row("z", 5_000, 0)], False, 12_000),  # it answers again: nothing of it is passed over
+    )
+    session.partitions = 3
+
+    assert followed(session, 4) == ["a", "b", "c", "z"]
+    assert session.of == [None, 0, 1, 2, 0, 1, 2, 0]
+    assert [since for since, _ in session.asked] == [5, 5, 5, 5, 5, 7_000, 7_500, 5]
+    assert session.said == ["Kafka can't read partition 0; trying again"]

@@ -57,6 +57,7 @@ ASKINGS = {
     "waits": "waits",
     "queues": "queues",
     "partitions": "partitions",
+    "partition": "partition",
     "limit": "limit",
     "from": "from",
     "to": "to",

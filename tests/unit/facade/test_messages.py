@@ -142,11 +142,11 @@ async def test_a_looker_finds_messages_by_time_state_and_attributes(
 
     answer = await client.get(
         f"{ORDERS}/messages?from=1&to=-2&state=dead&attribute=kind%3Da%3Db&attribute=vip&tag=t&limit=7&next=n"
-        "&text=4711&ignore_case=true"
+        "&text=4711&ignore_case=true&partition=3"
     )
 
     wanted = Filter([Condition("kind", "string", b"a=b"), Condition("vip")])
-    assert engine.calls == [("query", BY, "orders", "t", 1, -2, "dead", wanted, 7, "n", Text("4711", any_case=True))]
+    assert engine.calls == [("query", BY, "orders", "t", 1, -2, "dead", wanted, 7, "n", 3, Text("4711", any_case=True))]
     assert (answer.json()["next"], answer.json()["scanned"], answer.json()["cut"]) == ("more", 20_000, "records")
 
 
@@ -160,7 +160,7 @@ async def test_a_looker_who_names_nothing_gets_a_page(client: httpx.AsyncClient,
         "cut": None,
     }
 
-    assert engine.calls == [("query", BY, "orders", None, None, None, None, None, 50, None, None)]
+    assert engine.calls == [("query", BY, "orders", None, None, None, None, None, 50, None, None, None)]
 
 
 async def test_an_operator_deletes_a_message_by_id(client: httpx.AsyncClient, engine: RecordingEngine) -> None:

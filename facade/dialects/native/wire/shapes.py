@@ -319,3 +319,4 @@ class QueryMessages(Body, frozen=True, kw_only=True):
     tag: TagName | UnsetType = UNSET
     limit: Annotated[Whole, within("limit", "Messages of a page.")] = 50
     next: Annotated[str, Meta(min_length=1, max_length=1024, description="From the page before.")] | UnsetType = UNSET
+    partition: Annotated[Whole, within("partition", "Only of this partition; each message says of which it is.")] | UnsetType = UNSET

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
 from facade.programs.cli.program.session import Session
 from facade.programs.connect.client import path_to
-from facade.programs.connect.failures import Failure, is_passing
+from facade.programs.connect.failures import Failure, Refused, is_passing
 
 PEEKED = ("id", "state", "sent_at_ms", "receive_count", "group", "body", "body_base64")
 EVERY_S = 1.0
@@ -17,6 +18,7 @@ EVERY_S = 1.0
 OVERLAP_MS = 2000
 LAST_S = 60
 PAGE = 100
+SERVICE_FAILED = 500  # and above: a status that blames the service, perhaps of one partition alone
 
 
 def query(session: Session, queue: str, limit: int | None, **asked: Any) -> Iterator[dict[str, Any]]:
@@ -69,26 +71,58 @@ def tail(session: Session, queue: str, since_ms: int | None, *, follow: bool, **
         yield from sorted(query(session, queue, None, **asked, **{"from": from_ms}), key=_by_time)
 
 
-def _followed(session: Session, queue: str, from_ms: int, asked: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    seen: dict[str, int] = {}
-    away = False
-    while True:
+@dataclass
+class _Part:
+    """What is followed of a queue: all of it, or one partition. `from_ms`: what was sent before is
+    printed. `seen`: when each message was sent that was printed since then.
+    """
+
+    asked: dict[str, Any]
+    from_ms: int
+    seen: dict[str, int]
+
+    def read(self, session: Session, queue: str) -> Iterator[dict[str, Any]]:
+        """One pass over it: messages that were not printed, page by page. Raises Failure."""
         began = session.client.clock_ms
-        try:
-            for page in _pages(session, queue, None, **asked, **{"from": from_ms}):
-                away = False
-                found = [row for row in page if row["id"] not in seen]
-                seen.update({row["id"]: row["sent_at_ms"] for row in found})
-                yield from sorted(found, key=_by_time)
-        except Failure as error:
-            if not is_passing(error):
-                raise
-            if not away:
-                session.say(f"{error}; trying again")
-            away = True
-        else:
-            # What came to a partition after it was read, in this pass, is not older than the pass.
-            if seen:
-                from_ms = max(from_ms, min(began, max(seen.values())) - OVERLAP_MS)
-                seen = {message: at for message, at in seen.items() if at >= from_ms}
+        for page in _pages(session, queue, None, **self.asked, **{"from": self.from_ms}):
+            found = [row for row in page if row["id"] not in self.seen]
+            self.seen.update({row["id"]: row["sent_at_ms"] for row in found})
+            yield from sorted(found, key=_by_time)
+        # What came to a partition after it was read, in this pass, is not older than the pass.
+        if self.seen:
+            self.from_ms = max(self.from_ms, min(began, max(self.seen.values())) - OVERLAP_MS)
+            self.seen = {message: at for message, at in self.seen.items() if at >= self.from_ms}
+
+
+def _followed(session: Session, queue: str, from_ms: int, asked: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """After the first page that the service could not give, each partition is followed by itself:
+    one that fails at every pass hides none of the others.
+    """
+    parts, said = [_Part(asked, from_ms, {})], False
+    while True:
+        failures: list[Failure] = []
+        for part in parts:
+            try:
+                yield from part.read(session, queue)
+            except Failure as error:
+                if not is_passing(error):
+                    raise
+                failures.append(error)
+        if failures and not said:
+            session.say(f"{failures[0]}; trying again")
+        said = bool(failures)
+        if len(parts) == 1 and any(isinstance(failure, Refused) and failure.status >= SERVICE_FAILED for failure in failures):
+            (whole,) = parts
+            numbers = _partitions(session, queue)
+            parts = [_Part({**asked, "partition": one}, whole.from_ms, dict(whole.seen)) for one in numbers] or parts
         time.sleep(EVERY_S)
+
+
+def _partitions(session: Session, queue: str) -> range:
+    """The partitions of a queue; none when they are not known, for who may read messages need not
+    be told of the queue.
+    """
+    try:
+        return range(session.client.get(path_to("queues", queue))["partitions"])
+    except Failure:
+        return range(0)
