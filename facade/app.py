@@ -82,7 +82,7 @@ def create_app(settings: Settings, engine: Engine | None = None, tls: SSLContext
     rocketmq = most // ROCKETMQ_PART if settings.rocketmq_port else 0
     bounds = Bounds(connections=Connections(most - rocketmq))
     intake = Intake(shares=bounds.shares)
-    counts = Metrics(lambda: {**verbs.counts(), **bounds.counts()}, verbs.alerts.alarms)
+    counts = Metrics(lambda: {**verbs.counts(), **bounds.counts()}, verbs.alerts.alarms, settings.worker_label)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[dict[str, Bounds]]:

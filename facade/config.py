@@ -42,6 +42,11 @@ class ServerSettings(Section):
         "Where browsers find the console: the page at `/` leads there. Empty = there is none. `leaseway up` sets it.",
         form=(r"(https?://[^\s\"'<>]{1,500})?", "a URL of http or https"),
     )
+    worker_label: str = setting(
+        "",
+        "Label `worker` of the metrics; empty = none, or the number of each where several workers share the port.",
+        form=(r"[A-Za-z0-9_.:-]{0,80}", "up to 80 letters, digits, `_`, `.`, `:` or `-`"),
+    )
     log_level: str = setting(
         "info", "Which lines the log has: info, or debug, which adds each handle that was stale and why.", words=("info", "debug")
     )

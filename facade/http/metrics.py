@@ -2,7 +2,7 @@
 share counts).
 
 Each worker process counts itself: behind one port, a scrape gets the worker that took the
-connection.
+connection, and the label `worker` says which.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from functools import partial
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
@@ -28,6 +28,20 @@ if TYPE_CHECKING:
 
 # From a hot verb without a wait to the longest long poll (60 s).
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 60.0)
+# Counters of the engine that are shown before they have counted something: what appears with 1 has
+# no growth that an alert could see.
+FROM_ZERO = (
+    "alerts_not_told_total", "alerts_told_total", "attempts_refused_total", "audit_records_dropped_total",
+    "audit_suppressed_total", "brought_total", "control_refused_total", "delay_pointers_total",
+    "deliveries_returned_total", "deliveries_too_late_to_return_total", "groups_parked_total",
+    "groups_unparked_total", "journal_entries_read_total", "journal_entries_total", "journal_gaps_total",
+    "late_commits_total", "loaded_chunks_total", "lost_to_retention_total", "lost_with_topic_total",
+    "messages_dead_total", "messages_moved_total", "meter_records_dropped_total", "rebuilds_total", "rebuilt_deliveries_total",
+    "rebuilt_settled_total", "receives_over_limit_total", "snapshots_total", "topics_lost_total",
+    "torn_batch_records_total", "transaction_checks_total", "transactions_committed_total",
+    "transactions_ended_total", "transactions_prepared_total", "undecodable_records_total",
+    "webhooks_failed_total", "wheel_repairs_total", "write_through_failed_total", "wrong_secrets_total",
+)  # fmt: skip
 
 
 class EngineCounts(Collector):
@@ -45,7 +59,7 @@ class EngineCounts(Collector):
     def collect(self) -> Iterator[Metric]:
         """One metric per counter."""
         by_reason: dict[str, CounterMetricFamily] = {}
-        for name, value in self._counts().items():
+        for name, value in {**dict.fromkeys(FROM_ZERO, 0.0), **self._counts()}.items():
             name, _, label = name.partition("{")
             full, about = "leaseway_" + re.sub(r"[^a-zA-Z0-9_]", "_", name), f"The engine's {name.replace('_', ' ')}."
             if label:
@@ -130,18 +144,46 @@ class Requests(Collector):
         yield GaugeMetricFamily("leaseway_receives_in_progress", "Receives being served: nearly all are waiting.", value=in_progress)
 
 
+class OfWorker(Collector):
+    """What a worker counts, each series with the label `worker`; without it where the worker has no
+    name.
+    """
+
+    def __init__(self, collectors: Sequence[Collector], worker: str) -> None:
+        self._collectors = collectors
+        self._worker = worker
+
+    def describe(self) -> list[Metric]:
+        """Nothing, as `EngineCounts`."""
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        """The metrics of all, in their order."""
+        for collector in self._collectors:
+            for family in collector.collect():
+                yield self._named(family) if self._worker else family
+
+    def _named(self, family: Metric) -> Metric:
+        """The same with the label."""
+        found = Metric(family.name, family.documentation, family.type, family.unit)
+        for one in family.samples:
+            found.add_sample(one.name, {**one.labels, "worker": self._worker}, one.value)
+        return found
+
+
 class Metrics:
     """Counts requests by verb and status, their time by verb, and long polls that wait. Belongs to
     one event loop.
     """
 
-    def __init__(self, counts: Callable[[], Mapping[str, float]], alarms: Callable[[], Sequence[Alarm]] = tuple) -> None:
+    def __init__(self, counts: Callable[[], Mapping[str, float]], alarms: Callable[[], Sequence[Alarm]] = tuple, worker: str = "") -> None:
+        """`worker`: its name among those behind one port; empty = it is alone there."""
         self._registry = CollectorRegistry(auto_describe=False)
         self._requests = Requests()
         self._refresh: Callable[[], None] = _nothing
         self._engine_alarms = EngineAlarms(alarms)
-        for collector in (self._requests, EngineCounts(counts), self._engine_alarms):
-            self._registry.register(collector)
+        mine = (self._requests, EngineCounts(counts), self._engine_alarms, ProcessCollector(registry=None))
+        self._registry.register(OfWorker(mine, worker))
 
     def refresh_by(self, refresh: Callable[[], None]) -> None:
         """Calls `refresh` before the metrics are told: it counts what was counted elsewhere."""

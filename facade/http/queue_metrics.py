@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import heapq
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -18,11 +18,13 @@ from engine.errors import EngineError
 from engine.rules.limits import MAX_QUEUE_NAME
 from facade.http.operation import Answer, Call, Example, Operation
 from facade.http.problem import ProblemError
+from schemas.records.settings import MAX_IN_FLIGHT
 from schemas.vocabulary import ANONYMOUS
 
 if TYPE_CHECKING:
     from engine.engine import Engine
     from engine.shapes import QueueCounts
+    from schemas.records import QueueRecord
 
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 STATES = ("ready", "delayed", "leased", "parked", "stored")
@@ -36,6 +38,13 @@ FAMILIES = {
     MESSAGES: "Messages of a queue that are not settled, by state, added up over its tags.",
     AGE: "Age of the oldest message of a queue that is not settled, leased ones and delays under five minutes too; 0 = none.",
 }
+RETENTION = "leaseway_queue_retention_seconds"
+IN_FLIGHT_LIMIT = "leaseway_queue_in_flight_limit"
+# What a queue is set to, for shares of it.
+BOUNDS = {
+    RETENTION: "After so long a message that nobody acked is dropped.",
+    IN_FLIGHT_LIMIT: "Messages that may be leased at once, under each tag.",
+}
 TOTAL = "leaseway_messages"
 _TOTAL_ABOUT = "Messages of all queues that who asks may look at, not settled, by state, added up over tags."
 
@@ -44,7 +53,7 @@ class QueueMetricsQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Which queues, and which series of them."""
 
     prefix: Annotated[str, Meta(max_length=MAX_QUEUE_NAME, description="Only queues whose names begin so.")] = ""
-    family: Annotated[str, Meta(description="Only this metric.", extra_json_schema={"enum": list(FAMILIES)})] | UnsetType = UNSET
+    family: Annotated[str, Meta(description="Only this metric.", extra_json_schema={"enum": [*FAMILIES, *BOUNDS]})] | UnsetType = UNSET
 
 
 def lines(rows: Iterable[QueueCounts], families: Iterable[str], now_ms: int) -> Iterator[str]:
@@ -60,6 +69,16 @@ def lines(rows: Iterable[QueueCounts], families: Iterable[str], now_ms: int) -> 
             for row in counted:
                 for state in STATES:
                     yield f'{family}{{queue="{row.name}",state="{state}"}} {getattr(row, state)}\n'
+
+
+def bounds(names: Iterable[str], families: Iterable[str], record_of: Callable[[str], QueueRecord | None]) -> Iterator[str]:
+    """The series of what queues are set to; one that is gone by now has none."""
+    records = [(name, record) for name in names if (record := record_of(name)) is not None]
+    for family in families:
+        yield from _head(family, BOUNDS[family])
+        for name, record in records:
+            value = record.retention_ms / 1000 if family == RETENTION else record.max_in_flight or MAX_IN_FLIGHT
+            yield f'{family}{{queue="{name}"}} {value}\n'
 
 
 def totals(rows: Sequence[QueueCounts]) -> Iterator[str]:
@@ -83,20 +102,28 @@ async def worst(engine: Engine, call: Call) -> bytes:
         async with asyncio.timeout(WITHIN_S):
             rows = await engine.queues.count_each(call.by)
             oldest = heapq.nsmallest(WORST, rows, key=lambda row: (row.oldest_at_ms or 2**53, row.name))
-            return "".join((*totals(rows), *lines(oldest, FAMILIES, engine.queues.kafka_ms()))).encode()
+            of_queues = lines(oldest, FAMILIES, engine.queues.kafka_ms())
+            return "".join((*totals(rows), *of_queues, *_bounds(engine, call, oldest, BOUNDS))).encode()
     return b""
 
 
 async def _run(engine: Engine, call: Call) -> Answer:
     asked: QueueMetricsQuery = call.query
     family = asked.family
-    if family is not UNSET and family not in FAMILIES:
+    known = [*FAMILIES, *BOUNDS]
+    if family is not UNSET and family not in known:
         raise ProblemError(
-            "invalid_value", f"family must be one of {', '.join(FAMILIES)}, given {family[:200]!r}", field="family", given=family
+            "invalid_value", f"family must be one of {', '.join(known)}, given {family[:200]!r}", field="family", given=family
         )
     rows = await engine.queues.count_each(call.by, asked.prefix)
-    families = FAMILIES if family is UNSET else (family,)
-    return Answer("".join(lines(rows, families, engine.queues.kafka_ms())).encode(), media_type=MEDIA_TYPE)
+    families = known if family is UNSET else [family]
+    counted = lines(rows, [one for one in families if one in FAMILIES], engine.queues.kafka_ms())
+    found = "".join((*counted, *_bounds(engine, call, rows, [one for one in families if one in BOUNDS])))
+    return Answer(found.encode(), media_type=MEDIA_TYPE)
+
+
+def _bounds(engine: Engine, call: Call, rows: Iterable[QueueCounts], families: Iterable[str]) -> Iterator[str]:
+    return bounds((row.name for row in rows), families, lambda name: engine.queues.known(name, call.by))
 
 
 OPERATION = Operation(

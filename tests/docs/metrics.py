@@ -10,12 +10,14 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+from prometheus_client import ProcessCollector
+
 from engine.handles.refusals import METRIC as STALE_HANDLES
 from engine.plane.whys import WHYS
 from engine.queues.alarms import KINDS
 from engine.queues.clock_skew import ABOUT as ABOUT_SKEW
 from engine.queues.clock_skew import KIND as CLOCK_SKEW
-from facade.http.queue_metrics import AGE, FAMILIES, MESSAGES, TOTAL
+from facade.http.queue_metrics import AGE, BOUNDS, FAMILIES, IN_FLIGHT_LIMIT, MESSAGES, RETENTION, TOTAL
 from tests.docs.markdown import item, wrapped
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -23,8 +25,10 @@ _PREFIX = "leaseway_"
 HEAD = """# Metrics
 
 Written by `make docs` from the names in the code; a test keeps it fresh. `GET /metrics` has them
-in the text format of Prometheus, for one worker: whichever accepted the connection. What is in
-queues is the same from every worker. A counter appears when it has counted something.
+in the text format of Prometheus, for one worker: whichever accepted the connection. Where several
+workers share a port, each series of one has the label `worker`. What is in queues is the same from
+every worker, and has no such label. A counter with a `reason` or a `status` appears when it has
+counted something; the others begin with 0.
 
 """
 # Metric -> kind, meaning. An alarm's labels are in a section of their own.
@@ -73,6 +77,8 @@ MEANINGS = {
             "too; 0 = none. Of the same queues."
         ),
     ),
+    RETENTION: ("gauge", "The `queue`'s retention: after so long a message that nobody acked is dropped."),
+    IN_FLIGHT_LIMIT: ("gauge", "Messages of the `queue` that may be leased at once, under each tag."),
     "leaseway_journal_lag_seconds": (
         "gauge",
         "Age of the oldest change that Kafka lacks, over the partitions that this worker owns.",
@@ -179,6 +185,12 @@ MEANINGS = {
     ),
     "leaseway_alerts_not_told_total": ("counter", "Messages that nothing has taken, after three tries."),
     "leaseway_lost_with_topic_total": ("counter", "Messages that were lost with them."),
+    "process_cpu_seconds_total": ("counter", "CPU time of the worker, in all."),
+    "process_resident_memory_bytes": ("gauge", "Memory of the worker that is in use."),
+    "process_virtual_memory_bytes": ("gauge", "Addresses that it has."),
+    "process_start_time_seconds": ("gauge", "When it started (Unix time)."),
+    "process_open_fds": ("gauge", "File descriptors that it has open."),
+    "process_max_fds": ("gauge", "File descriptors that it may have open."),
 }
 REASON = """The plane is a thread of the native library that serves hot requests of queues without
 features of their own by itself ([how](../how-to/use-the-native-front.md)). A request that goes to Python
@@ -266,14 +278,15 @@ def _told(tree: ast.AST) -> Iterator[str]:
                     )
 
 
+def counted() -> set[str]:
+    """Every counter of the engine without a label that something is counted by, some time."""
+    return {name for file in (ROOT / "engine").rglob("*.py") for name in _counted(ast.parse(file.read_text()))}
+
+
 def names() -> set[str]:
     """Every name that the code can show."""
-    found: set[str] = set()
-    for file in (ROOT / "engine").rglob("*.py"):
-        tree = ast.parse(file.read_text())
-        found.update(_counted(tree))
-        if file.match("wiring/worker.py"):  # `Parts.counts`
-            found.update(_told(tree))
+    found = counted()
+    found.update(_told(ast.parse((ROOT / "engine" / "wiring" / "worker.py").read_text())))  # `Parts.counts`
     found.add(_PREFIX + STALE_HANDLES)
     found.update(_told(ast.parse((ROOT / "facade" / "http" / "bounds" / "bounds.py").read_text())))
     tree = ast.parse((ROOT / "facade" / "http" / "metrics.py").read_text())
@@ -281,7 +294,8 @@ def names() -> set[str]:
         for argument in _calls(tree, family):
             if isinstance(argument, ast.Constant):
                 found.add(str(argument.value) + ("_total" if family.startswith("Counter") else ""))
-    return found | FAMILIES.keys() | {TOTAL}
+    process = {one.name for family in ProcessCollector(registry=None).collect() for one in family.samples}
+    return found | FAMILIES.keys() | BOUNDS.keys() | {TOTAL} | process
 
 
 def page() -> str:

@@ -199,6 +199,16 @@ def test_threads_of_a_worker_share_two_heaps_unless_told_otherwise(tmp_path: Pat
         assert worker.environment["MALLOC_ARENA_MAX"] == expected
 
 
+def test_the_metrics_of_several_workers_say_whose_they_are(tmp_path: Path) -> None:
+    def labels(count: int, name: str = "") -> list[str]:
+        found = programs(Settings(worker_label=name), count, tmp_path, None, {})
+        return [read_settings(one.input or b"").worker_label for one in found]
+
+    assert labels(1) == [""]
+    assert labels(2) == ["0", "1"]
+    assert (labels(1, "a"), labels(2, "a")) == (["a"], ["a-0", "a-1"])
+
+
 def test_without_the_library_only_require_stops_the_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("BESIDE", "BUILT"):
         monkeypatch.setattr(library, name, tmp_path / "none.so")

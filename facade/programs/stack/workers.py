@@ -33,7 +33,15 @@ def programs(settings: Settings, count: int, run_folder: Path, logs: Path | None
     """
     base = MEMORY | without(environment, PREFIX)
     start_s = START_S + settings.start_wait_s
-    return [_program(number, run_folder, logs, base, written(settings), start_s) for number in range(count)]
+    return [_program(number, run_folder, logs, base, written(_named(settings, number, count)), start_s) for number in range(count)]
+
+
+def _named(settings: Settings, number: int, count: int) -> Settings:
+    """The settings of one of `count` workers: its metrics say which, unless it is alone."""
+    if count == 1:
+        return settings
+    name = settings.worker_label
+    return dataclasses.replace(settings, worker_label=f"{name}-{number}" if name else str(number))
 
 
 def written(settings: Settings) -> bytes:

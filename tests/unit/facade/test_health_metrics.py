@@ -11,6 +11,8 @@ import pytest
 from engine.errors import NotAuthenticated, Overloaded, StoreUnavailable
 from engine.shapes import Alarm, Principal, QueueCounts
 from facade.http import health, queue_metrics
+from facade.http.metrics import FROM_ZERO, Metrics
+from tests.docs.metrics import counted
 from tests.unit.facade.double import RecordingEngine
 
 
@@ -137,10 +139,10 @@ async def test_metrics_have_all_messages_and_the_worst_queues(
     assert 'leaseway_queue_oldest_message_age_seconds{queue="q0"} 6.0' in lines
     assert 'leaseway_queue_oldest_message_age_seconds{queue="q49"} 5.51' in lines
     assert not any('queue="q50"' in line for line in lines)
-    assert "leaseway_messages" not in (await client.get("/metrics")).text, "nobody in particular has no numbers"
+    assert "leaseway_messages{" not in (await client.get("/metrics")).text, "nobody in particular has no numbers"
     engine.error = StoreUnavailable("away")
     text = (await client.get("/metrics", auth=who)).text
-    assert "leaseway_messages" not in text
+    assert "leaseway_messages{" not in text
     assert "leaseway_requests_total" in text
 
 
@@ -182,3 +184,29 @@ async def test_metrics_name_the_queues_that_who_asks_is_told_of(
             'leaseway_alarm{kind="retention_near",queue=""} 3.0',
         ][::-1]
     )
+
+
+def test_a_counter_is_shown_before_it_has_counted() -> None:
+    text = Metrics(lambda: {"rebuilds_total": 2.0}).text().decode()
+
+    assert {f"leaseway_{name}" for name in FROM_ZERO} == counted(), "FROM_ZERO has what the engine counts by"
+    assert "leaseway_rebuilds_total 2.0\n" in text
+    assert "leaseway_snapshots_total 0.0\n" in text
+
+
+def test_series_of_one_of_several_workers_say_of_which() -> None:
+    metrics = Metrics(lambda: {"units_owned": 3.0, 'stale_handles_total{reason="settled"}': 1.0}, worker="1")
+    metrics.observe("send", 200, 0.002)
+
+    series = [line for line in metrics.text().decode().splitlines() if not line.startswith("#")]
+
+    assert [line for line in series if not re.search(r'worker="1"[,}]', line)] == []
+    assert 'leaseway_units_owned{worker="1"} 3.0' in series
+    assert 'leaseway_stale_handles_total{reason="settled",worker="1"} 1.0' in series
+    assert 'leaseway_request_seconds_bucket{le="0.0025",verb="send",worker="1"} 1.0' in series
+    assert any(line.startswith('process_resident_memory_bytes{worker="1"} ') for line in series)
+
+
+async def test_a_worker_that_is_alone_has_no_label(client: httpx.AsyncClient) -> None:
+    assert await sample(client, "process_cpu_seconds_total") > 0
+    assert "worker=" not in (await client.get("/metrics")).text

@@ -4,10 +4,24 @@ from __future__ import annotations
 
 import time
 
+from msgspec import structs
 from prometheus_client.parser import text_string_to_metric_families
 
 from engine.shapes import QueueCounts
-from facade.http.queue_metrics import AGE, FAMILIES, MESSAGES, STATES, TOTAL, lines, totals
+from facade.http.queue_metrics import (
+    AGE,
+    BOUNDS,
+    FAMILIES,
+    IN_FLIGHT_LIMIT,
+    MESSAGES,
+    RETENTION,
+    STATES,
+    TOTAL,
+    bounds,
+    lines,
+    totals,
+)
+from tests.unit.facade.double import RECORD
 
 ROWS = [
     QueueCounts("orders", 15, 1, 2, 3, 4, 5, oldest_at_ms=1_500, as_of_ms=9_000),
@@ -48,3 +62,16 @@ def test_2000_queues_are_written_in_a_tenth_of_a_second() -> None:
     text = "".join(lines(rows, FAMILIES, 10_000))
     assert time.process_time() - began < 0.1, "seconds"
     assert text.count("\n") == 2 * 2 + 2000 * (len(STATES) + 1)
+
+
+def test_what_a_queue_is_set_to_is_shown_for_shares_of_it() -> None:
+    records = {"orders": RECORD, "steps": structs.replace(RECORD, retention_ms=90_500, max_in_flight=7)}
+
+    found = _samples("".join(bounds(["orders", "gone", "steps"], BOUNDS, records.get)))
+
+    assert found == {
+        (RETENTION, "orders", ""): 345_600,
+        (RETENTION, "steps", ""): 90.5,
+        (IN_FLIGHT_LIMIT, "orders", ""): 120_000,
+        (IN_FLIGHT_LIMIT, "steps", ""): 7,
+    }
