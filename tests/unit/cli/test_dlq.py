@@ -32,22 +32,21 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(waiting, "POLL_S", 0.001)
 
 
-def test_ls_shows_the_queues_that_have_dead_letters_of_others(cli: Cli) -> None:
-    def queue(sources: list[str], *, dead_letter: bool = False) -> tuple[int, Any]:
-        return 200, {
-            "source_queues": sources,
-            "dead_letter": dead_letter,
-            "tags": [{"backlog": 7}],
-            "retention_seconds": 345600,
-        }
+def test_ls_asks_for_queues_for_dead_letters_page_by_page_and_for_nothing_of_each(cli: Cli) -> None:
+    def row(name: str) -> dict[str, Any]:
+        numbers = dict.fromkeys(("ready", "delayed", "leased", "parked", "stored"), 0)
+        return {"name": name, "backlog": 7, **numbers, "oldest_at_ms": None, "as_of_ms": 1795469815321}
 
-    cli.service.on("GET /v1/queues", (200, {"queues": ["a", "a.dead", "b.dead", "gone"], "next": None}))
-    cli.service.on("GET /v1/queues/a", queue([]))
-    cli.service.on("GET /v1/queues/a.dead", queue(["a"]))
-    cli.service.on("GET /v1/queues/b.dead", queue([], dead_letter=True))
+    pages = [
+        {"queues": [], "counts": [row(name)], "next": next_} for name, next_ in (("a.dead", "c1"), ("b.dead", None))
+    ]
+    cli.service.on("GET /v1/queues", *((200, page) for page in pages))
 
-    assert [row["name"] for row in cli("dlq", "ls", "-o", "json").json] == ["a.dead", "b.dead"]
-    assert cli("dlq", "ls").out.splitlines()[1].split() == ["a.dead", "7", "a", "345600"]
+    ran = cli("dlq", "ls", "--prefix", "shop-", "-o", "json")
+
+    assert [(one["name"], one["backlog"]) for one in ran.json] == [("a.dead", 7), ("b.dead", 7)]
+    asked = "/v1/queues?counts=true&sort=name&prefix=shop-&dead_letters=true"
+    assert [path for _, path, _ in cli.service.asked] == [f"{asked}&limit=1000", f"{asked}&cursor=c1&limit=1000"]
 
 
 def test_show_has_where_a_letter_came_from(cli: Cli) -> None:

@@ -2,52 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import click
 
 from facade.programs.cli.nouns.messages import looking, settling
+from facade.programs.cli.nouns.queue import COLUMNS, counted
 from facade.programs.cli.program.command import noun
 from facade.programs.cli.program.completion import queue_names
 from facade.programs.cli.program.session import Session
 from facade.programs.cli.program.values import condition, filter_of, words_of
 from facade.programs.cli.program.waiting import ended, judge
 from facade.programs.cli.words import REMOTE
-from facade.programs.connect.client import Client, path_to
-from facade.programs.connect.failures import Refused
+from facade.programs.connect.client import path_to
 from schemas.vocabulary import MessageState
 
 command = noun("dlq", REMOTE["dlq"][1])
 LETTER = ("id", "origin.original_queue", "origin.reason", "origin.receive_count", "origin.moved_at_ms", "body", "body_base64")
 
 
-def dead_letter_queues(client: Client, prefix: str) -> Iterator[dict[str, Any]]:
-    """Queues that are one for others, or were made as one: a request for each queue."""
-    for name in client.entries("/v1/queues", "queues", after="after", prefix=prefix or None):
-        try:
-            queue = client.get(path_to("queues", name))
-        except Refused as refused:
-            if refused.status == 404:
-                continue
-            raise
-        if queue["source_queues"] or queue["dead_letter"]:
-            backlog = max(tag["backlog"] for tag in queue["tags"])
-            yield {
-                "name": name,
-                "backlog": backlog,
-                "source_queues": queue["source_queues"],
-                "retention_seconds": queue["retention_seconds"],
-            }
-
-
 @command.verb("ls", "leaseway dlq ls", "leaseway dlq ls --prefix shop- -o json")
 @click.option("--prefix", default="", help="Only names that begin so.")
 def ls(session: Session, prefix: str) -> None:
-    """List dead-letter queues, with how many messages they have and whose: a request for each
-    queue.
-    """
-    session.rows(dead_letter_queues(session.client, prefix), ("name", "backlog", "source_queues", "retention_seconds"))
+    """List dead-letter queues with what was counted in them; `queue show` says whose they are."""
+    session.rows(counted(session.client, prefix, "name", None, dead_letters=True), COLUMNS)
 
 
 @command.verb("show", "leaseway dlq show orders.dead", "leaseway dlq show orders.dead --limit 1000 -o jsonl")

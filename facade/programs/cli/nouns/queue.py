@@ -22,9 +22,18 @@ COLUMNS = ("name", "backlog", "ready", "delayed", "leased", "parked", "stored", 
 SORTS = ("name", "backlog", "ready", "delayed", "leased", "parked", "stored", "oldest")
 
 
-def counted(client: Client, prefix: str, sort: str, limit: int | None) -> Iterator[dict[str, Any]]:
-    """What is in queues, in an order of SORTS, at most `limit` of them."""
-    return client.entries("/v1/queues", "counts", after="cursor", limit=limit, counts="true", sort=sort, prefix=prefix or None)
+def counted(client: Client, prefix: str, sort: str, limit: int | None, *, dead_letters: bool = False) -> Iterator[dict[str, Any]]:
+    """What is in queues, or in those for dead letters, by an order of SORTS, at most `limit`."""
+    return client.entries(
+        "/v1/queues",
+        "counts",
+        after="cursor",
+        limit=limit,
+        counts="true",
+        sort=sort,
+        prefix=prefix or None,
+        dead_letters="true" if dead_letters else None,
+    )
 
 
 @command.verb("ls", "leaseway queue ls", "leaseway queue ls --prefix shop- --sort oldest --limit 20", "leaseway queue ls -o name")
