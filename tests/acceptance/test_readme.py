@@ -54,3 +54,18 @@ def test_the_commands_of_the_readme_print_what_it_shows(up: Up, client: Client) 
     assert (message["id"], message["body"], message["receive_count"]) == (sent["id"], "hello", 1)
     status, queue = client.call("GET", "/v1/queues/orders")
     assert (status, queue["tags"][0]["backlog"]) == (200, 0)
+
+
+def test_the_commands_that_up_prints_work(up: Up, client: Client) -> None:
+    up.wait_line("message receive orders")
+    printed = [line.strip() for line in up.lines]
+    commands = [line for line in printed if re.match(r"export |\S*leaseway (queue|message) ", line)]
+    assert len(commands) == 4, printed
+
+    done = subprocess.run(
+        ["bash", "-euc", "\n".join(commands)], capture_output=True, text=True, timeout=60, check=True, env=os.environ
+    )
+
+    assert "hello" in done.stdout
+    status, queue = client.call("GET", "/v1/queues/orders")
+    assert (status, queue["tags"][0]["backlog"]) == (200, 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import subprocess
 import sys
 from pathlib import Path
 
@@ -175,13 +176,32 @@ def test_a_worker_reads_the_settings_that_the_supervisor_had() -> None:
     assert read_settings(written(settings)) == settings
 
 
-def test_the_curl_lines_carry_the_key_when_keys_are_required(tmp_path: Path) -> None:
+def commands(settings: Settings, folder: Path) -> list[str]:
+    """What is to be typed."""
+    return [line.strip() for line in welcome(settings, folder).splitlines() if line.startswith("  ")]
+
+
+def test_the_welcome_has_what_the_command_line_has_to_know(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shutil.which", lambda _name: "/usr/bin/leaseway")
+    first = "leaseway queue create orders"
+    assert commands(Settings(), tmp_path)[0] == first, "without more it is this service without a key"
+
     settings = Settings(host="::", port=1, auth="required", secret="s", admin_key_secret="k")
-
-    text = welcome(settings, tmp_path)
-
+    folder = tmp_path / "my data"
+    export, *others = commands(settings, folder)
     assert endpoint_of(settings) == "http://[::1]:1"
-    assert text.count(f'-u "admin:$(cat {tmp_path}/admin_secret)"') == 3
+    folder.mkdir()
+    (folder / "admin_secret").write_text("s\n")
+    shown = "echo $LEASEWAY_ENDPOINT $LEASEWAY_KEY_ID $LEASEWAY_KEY_SECRET"
+    ran = subprocess.run(["sh", "-c", f"{export}; {shown}"], capture_output=True, text=True, check=True)
+    assert ran.stdout == "http://[::1]:1 admin s\n"
+    assert (others[0], len(others)) == (first, 3)
+
+    *_, last = commands(Settings(tls_cert="/etc/cert.pem"), tmp_path)
+    assert last.endswith(" --ca-file /etc/cert.pem")
+
+    monkeypatch.setattr("shutil.which", lambda _name: None)
+    assert commands(Settings(), tmp_path)[0] == f"{Path(sys.executable).parent}/{first}", "it is on no PATH"
 
 
 def test_leftovers_are_known_by_their_mark_alone(tmp_path: Path) -> None:

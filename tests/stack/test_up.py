@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import socket
 import stat
@@ -62,11 +63,16 @@ def test_run_file_names_every_part_and_nothing_else(up: Up) -> None:
     assert reachable(run["redis"]["url"])
 
 
-def test_up_prints_the_endpoint_and_three_curl_lines_when_ready(up: Up) -> None:
+def test_up_prints_the_endpoint_and_three_commands_when_ready(up: Up) -> None:
     lines = [line.strip() for line in up.lines]
 
     assert f"leaseway: the endpoint is {up.endpoint}" in lines
-    assert len([line for line in lines if line.startswith("curl ") and up.endpoint in line]) == 3
+    assert f'export LEASEWAY_ENDPOINT="{up.endpoint}"' in lines
+    assert [" ".join(line.split()[1:3]) for line in lines if re.match(r"\S*leaseway (queue|message) ", line)] == [
+        "queue create",
+        "message send",
+        "message receive",
+    ]
 
 
 def test_up_keeps_a_made_secret_for_its_owner_only(up: Up) -> None:

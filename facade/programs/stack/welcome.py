@@ -5,9 +5,13 @@ It must not do anything.
 
 from __future__ import annotations
 
+import shlex
+import shutil
+import sys
 from pathlib import Path
 
 from facade.config import Settings
+from facade.programs.connect.profiles import ENDPOINT, KEY_ID, KEY_SECRET, LOCAL_ENDPOINT
 
 LOCAL = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 
@@ -35,21 +39,31 @@ def rocketmq_of(settings: Settings) -> str:
 
 
 def welcome(settings: Settings, folder: Path, console: str = "") -> str:
-    """The endpoint, the address of the console if there is one, and three curl lines: create a
-    queue, send, receive.
+    """The endpoint, the address of the console if there is one, and three commands: create a queue,
+    send, receive; before them what the command line has to know of this service.
     """
     endpoint = endpoint_of(settings)
-    key = f' -u "{settings.admin_key_id}:$(cat {folder}/admin_secret)"' if settings.auth == "required" else ""
-    call = f"curl -sS{key} -H 'content-type: application/json'"
+    known = {ENDPOINT: endpoint} if endpoint != LOCAL_ENDPOINT else {}
+    if settings.auth == "required":
+        known |= {KEY_ID: settings.admin_key_id, KEY_SECRET: f"$(cat {shlex.quote(str(folder / 'admin_secret'))})"}
+    variables = " ".join(f'{name}="{value}"' for name, value in known.items())
+    trust = f" --ca-file {shlex.quote(settings.tls_cert)}" if settings.tls_cert else ""
     return "\n".join(
         [
             f"the endpoint is {endpoint}",
             *([f"the console is {console}"] if console else ()),
             *([f"RocketMQ clients are served at {rocketmq_of(settings)}"] if settings.rocketmq_port else ()),
             "",
-            f"""  {call} {endpoint}/v1/queues -d '{{"name": "orders"}}'""",
-            f"""  {call} {endpoint}/v1/queues/orders/messages -d '{{"messages": [{{"body": "hello"}}]}}'""",
-            f"""  {call} {endpoint}/v1/queues/orders/receive -d '{{"max": 1, "wait_seconds": 5}}'""",
+            *([f"  export {variables}"] if variables else ()),
+            f"  {_program()} queue create orders{trust}",
+            f"  {_program()} message send orders hello{trust}",
+            f"  {_program()} message receive orders --wait-seconds 5 --ack{trust}",
             "",
         ]
     )
+
+
+def _program() -> str:
+    """The command line as a shell finds it: by its name, or where it is."""
+    beside = Path(sys.executable).parent / "leaseway"
+    return "leaseway" if shutil.which("leaseway") or not beside.exists() else shlex.quote(str(beside))
