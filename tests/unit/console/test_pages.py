@@ -12,7 +12,7 @@ from facade.programs.console.web.guard import POLICY
 from tests.unit.cli.service import Service
 from tests.unit.console.conftest import ALL, AT, EVIL, MESSAGE, READER, Browser, lets, queue
 
-PAGE = {"messages": [MESSAGE], "next": "more"}
+PAGE = {"messages": [MESSAGE], "next": "more", "scanned": 1200, "cut": "records"}
 TASK = {
     "id": "0" * 16, "status": "running", "source": "orders", "destination": None, "filter": None, "rate": 0, "moved": 3,
     "failed": 1, "total": 10, "created_at_ms": AT, "modified_at_ms": AT, "failure": "",
@@ -62,7 +62,11 @@ PAGES: list[tuple[str, dict[str, Any], list[str]]] = [
         {"GET /v1/queues/orders/metrics": {"metric": "x", "points": [{"at_ms": AT, "value": 5.0}]}},
         [f'data-at="{AT // 1000}"', "Show numbers"],
     ),
-    ("/queue/orders/messages", {"GET /v1/queues/orders/messages": PAGE}, ["&lt;script&gt;", "next=more"]),
+    (
+        "/queue/orders/messages?text=x",
+        {"GET /v1/queues/orders/messages": PAGE},
+        ["&lt;script&gt;", "next=more", "1,200 record(s) read", "its bound of records"],
+    ),
     (
         f"/queue/orders/messages/{MESSAGE['id']}",
         {f"GET /v1/queues/orders/messages/{MESSAGE['id']}": MESSAGE},

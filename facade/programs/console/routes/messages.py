@@ -28,12 +28,15 @@ def _search(visit: Visit, state: str) -> dict[str, Any]:
         tag=tag or None,
         state=wanted or None,
         attribute=attributes or None,
+        text=visit.asked("text") or None,
+        ignore_case="true" if visit.asked("text") and visit.asked("ignore_case") else None,
         next=visit.asked("next") or None,
         limit=PAGE,
         **{"from": _time(visit.asked("from")), "to": _time(visit.asked("to"))},
     )
-    kept = {name: visit.asked(name) for name in ("tag", "attribute", "from", "to")}
-    return {"messages": found["messages"], "next": found["next"], "asked": {**kept, "state": wanted}, "states": _STATES}
+    kept = {name: visit.asked(name) for name in ("tag", "attribute", "text", "ignore_case", "from", "to")}
+    read = {"scanned": found["scanned"], "cut": found["cut"]}
+    return {"messages": found["messages"], "next": found["next"], **read, "asked": {**kept, "state": wanted}, "states": _STATES}
 
 
 def show(visit: Visit) -> Response:
