@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from engine.errors import EngineError
 from schemas.filters import Filter
-from schemas.records import Attribute, Message, QueueRecord
+from schemas.records import Attribute, Message, Pause, QueueRecord
 from schemas.records.settings import EffectiveSettings, QueueSettings, RedrivePolicy
 from schemas.vocabulary import Role
 
@@ -38,7 +38,7 @@ class SharedQueue(Struct, frozen=True):
 class QueueCounts(Struct, frozen=True):
     """What is in a queue, added up over its tags, as it was at `as_of_ms` (0 = it was not counted
     yet, and all else is 0). `oldest_at_ms`: when its oldest message was sent that is not settled; 0
-    = there is none.
+    = there is none. `paused`: it is paused, or a tag of it.
     """
 
     name: str
@@ -50,6 +50,7 @@ class QueueCounts(Struct, frozen=True):
     stored: int = 0
     oldest_at_ms: int = 0
     as_of_ms: int = 0
+    paused: bool = False
 
 
 class TagInfo(Struct, frozen=True):
@@ -71,6 +72,7 @@ class TagInfo(Struct, frozen=True):
     redrive_policy: RedrivePolicy | None = None  # None = that of the queue
     parked: int = 0  # each is the first of its group
     redrive_fault: str = ""  # why the policy moves nothing: a PolicyFault word
+    paused: Pause | None = None  # the tag by itself
 
 
 class QueueInfo(EffectiveSettings, frozen=True, kw_only=True):
@@ -84,6 +86,7 @@ class QueueInfo(EffectiveSettings, frozen=True, kw_only=True):
     tags: list[TagInfo]
     purged_at_ms: int = 0
     redrive_fault: str = ""  # why the policy moves nothing: a PolicyFault word
+    paused: Pause | None = None  # the queue with all its tags
 
 
 class SendEntry(Struct, frozen=True, gc=False):

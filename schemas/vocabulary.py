@@ -246,6 +246,9 @@ class Verb(StrEnum):
     SET_QUEUE = "set_queue"
     DELETE_QUEUE = "delete_queue"
     PURGE = "purge"
+    PAUSE = "pause"
+    RESUME = "resume"
+    SEEK = "seek"
     COPY_QUEUE = "copy_queue"
     GET_REDRIVE_POLICY = "get_redrive_policy"
     SET_REDRIVE_POLICY = "set_redrive_policy"
@@ -280,9 +283,9 @@ class Verb(StrEnum):
 
 # Verbs that change what is managed: the audit has each that was asked for.
 CHANGES: Final = frozenset((
-    Verb.CREATE_QUEUE, Verb.SET_QUEUE, Verb.DELETE_QUEUE, Verb.PURGE, Verb.COPY_QUEUE, Verb.SET_REDRIVE_POLICY, Verb.CREATE_TAG,
-    Verb.DELETE_TAG, Verb.REDRIVE, Verb.GRANT, Verb.ADD_ALERT, Verb.DELETE_ALERT, Verb.SET_DAILY_STATISTICS, Verb.MANAGE_KEYS,
-    Verb.MANAGE_USERS, Verb.SET_PRODUCER_GROUP,
+    Verb.CREATE_QUEUE, Verb.SET_QUEUE, Verb.DELETE_QUEUE, Verb.PURGE, Verb.PAUSE, Verb.RESUME, Verb.COPY_QUEUE,
+    Verb.SET_REDRIVE_POLICY, Verb.CREATE_TAG, Verb.DELETE_TAG, Verb.SEEK, Verb.REDRIVE, Verb.GRANT, Verb.ADD_ALERT, Verb.DELETE_ALERT,
+    Verb.SET_DAILY_STATISTICS, Verb.MANAGE_KEYS, Verb.MANAGE_USERS, Verb.SET_PRODUCER_GROUP,
 ))  # fmt: skip
 
 

@@ -23,9 +23,10 @@ ControlRecord = QueueRecord | KeyRecord | TaskRecord | UserRecord | ProducerGrou
 class Tables:
     """All control records that count. `changing` tells of each that is about to count, by its kind
     and name, `queue_gone` of each queue whose life is over, `rights_changed` of rights that
-    somebody may have lost: with the queue of an incarnation, "" = with any. `changes`: how many
-    records were taken; `key_changes`: how many of keys. `named` tells which life of Redis was named
-    before, which now, and when that was by the log (ms); `claimed` of each claim.
+    somebody may have lost: with the queue of an incarnation, "" = with any; `resumed` of each queue
+    with a tag that is paused no more. `changes`: how many records were taken; `key_changes`: how
+    many of keys. `named` tells which life of Redis was named before, which now, and when that was
+    by the log (ms); `claimed` of each claim.
     """
 
     def __init__(self, prefix: str, queue_gone: Signal[[Queue]]) -> None:
@@ -33,6 +34,7 @@ class Tables:
         self._queue_gone = queue_gone
         self.changing: Signal[[str, str]] = Signal()
         self.rights_changed: Signal[[str]] = Signal()
+        self.resumed: Signal[[Queue]] = Signal()
         self.queues: dict[str, Queue] = {}
         self.names: list[str] = []
         self.by_incarnation: dict[str, Queue] = {}
@@ -109,6 +111,9 @@ class Tables:
             self._queue_gone(old)
         elif old is not None and record is not None and (old.record.grants, old.record.owner) != (record.grants, record.owner):
             self.rights_changed(record.incarnation)
+        now = self.queues.get(name)
+        if old is not None and now is not None and old.paused - now.paused:
+            self.resumed(now)
 
     def _count_account(self, key: KeyRecord | None, keys: int) -> None:
         account = "" if key is None else account_of(key.principal)

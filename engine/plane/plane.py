@@ -22,7 +22,7 @@ from engine.plane import library as lib
 from engine.plane.library import COUNTS_BYTES, MAY_SEND, MAY_SEND_ATTRIBUTES, Library, until_back
 from engine.plane.link import Link
 from engine.plane.service import PAUSE_S, service
-from engine.plane.whys import CHANGED, KEY_ENDS, OFF, VERBS, of_all, of_queue, of_settings
+from engine.plane.whys import CHANGED, KEY_ENDS, OFF, VERBS, of_all, of_queue, of_settings, of_tag
 from engine.receive.returns import REST_MS
 from engine.rules.queue import Queue
 from engine.rules.rights import Targets, WaitBound
@@ -179,7 +179,7 @@ class Plane:
             return of_all(CHANGED)
         if (valid_ms := self._valid_ms(by)) < 0:
             return of_all(KEY_ENDS)
-        whys = {**refused, **of_queue(queue)}
+        whys = {**refused, **of_tag(queue, tag.id)}
         may = sum(bit for bit, verb in VERBS.items() if verb not in whys)
         if not may:
             return whys

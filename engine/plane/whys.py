@@ -21,10 +21,10 @@ LANE: Final = OF_LIBRARY.index("lane")
 OFF, NEW, CHANGED = "off", "new", "changed"
 REFUSED, QUOTA, KEY_ENDS, FAILED = "refused", "quota", "key_ends", "failed"
 FIFO, PRIORITY, ON_EXHAUSTED, RETENTION_FROM, PARTITIONS = "fifo", "priority", "on_exhausted", "retention_from", "partitions"
-IN_FLIGHT = "max_in_flight"
+IN_FLIGHT, PAUSED = "max_in_flight", "paused"
 WHYS: Final = (
     *(why for why in OF_LIBRARY if why != "lane"),
-    *(NEW, REFUSED, KEY_ENDS, FAILED, FIFO, PRIORITY, ON_EXHAUSTED, RETENTION_FROM, PARTITIONS, IN_FLIGHT),
+    *(NEW, REFUSED, KEY_ENDS, FAILED, FIFO, PRIORITY, ON_EXHAUSTED, RETENTION_FROM, PARTITIONS, IN_FLIGHT, PAUSED),
 )
 # The verbs that the plane may serve, by their bits.
 VERBS: Final = {
@@ -67,3 +67,8 @@ def of_queue(queue: Queue) -> dict[Verb, str]:
         if has_it:
             return of_all(why)
     return {}
+
+
+def of_tag(queue: Queue, tag: int) -> dict[Verb, str]:
+    """As `of_queue`, of requests that name a tag."""
+    return of_queue(queue) or ({Verb.RECEIVE: PAUSED} if tag in queue.paused else {})

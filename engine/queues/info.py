@@ -78,6 +78,7 @@ class Info:
                     read_qps=tag.read_qps,
                     redrive_policy=as_asked(tag.redrive_policy),
                     redrive_fault=self._fault(queue, tag.redrive_policy),
+                    paused=tag.paused,
                 )
             )
         return infos
@@ -113,5 +114,6 @@ class Info:
             source_queues=self._targets.sources(queue),
             tags=await self.tags(queue, queue.tags),
             purged_at_ms=record.purged_at_ms,
+            paused=record.paused,
             **{**effective(record), "redrive_policy": as_asked(record.redrive_policy)},
         )

@@ -16,6 +16,7 @@ from engine.queues.lives.creating import Creating
 from engine.queues.lives.creations import Creations
 from engine.queues.lives.deletions import Deletions
 from engine.queues.lives.making import Making
+from engine.queues.lives.pauses import Pauses
 from engine.queues.lives.purges import Purges
 from engine.queues.lives.topic_loss import TopicGuard
 from engine.queues.lives.topics import QueueTopics
@@ -45,6 +46,7 @@ class QueueParts:
     changes: Queues
     deletions: Deletions
     purges: Purges
+    pauses: Pauses
     tags: Tags
     overview: Overview
     collector: Collector
@@ -79,6 +81,7 @@ def wire_queues(
         changes=Queues(catalog, records, policies, info, topic_retention),
         deletions=deletions,
         purges=Purges(log, store.deferred, catalog, calls, records),
+        pauses=Pauses(catalog, records),
         tags=Tags(prefix, log, store.upkeep, catalog, calls, records, policies),
         overview=Overview(counts, log.clock),
         collector=Collector(counts, locks, catalog, owned, counting),

@@ -1,5 +1,5 @@
-"""Tags of a queue: create and delete. A tag is immutable: it is deleted and made again
-(reference/emq.md 1.7).
+"""Tags of a queue: create, seek and delete. A tag is immutable: it is deleted and made again
+(reference/emq.md 1.7); a seek does both in one step.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from schemas.topics import group_name
 from state.upkeep import UpkeepScripts
 
 DEFAULT = 0  # the id of the default tag, whatever it is called
+MAX_NUMBER = 2**16 - 1  # a handle has no room for more
 
 
 class Tags:
@@ -83,19 +84,29 @@ class Tags:
             fifo, dead_letter = queue.record.fifo, queue.record.dead_letter
             policy = self._policies.checked(by, name, redrive_policy, fifo=fifo, dead_letter=dead_letter)
             starts = await self._starts(queue, start_at_ms)
-            record = TagRecord(queue.record.next_tag_id, tag, now_ms(), max(start_at_ms, 0), starts, *asked, policy)
+            record = TagRecord(await self._number(queue), tag, now_ms(), max(start_at_ms, 0), starts, *asked, policy)
             if start_at_ms < 0:
                 record = msgspec.structs.replace(record, start_at_ms=record.created_at_ms)
             changed = msgspec.structs.replace(queue.record, tags=[*queue.tags, record], next_tag_id=record.id + 1)
-            # The window knows the tag before any worker can load for it.
-            for partition in range(len(queue.units)):
-                await self._open(queue, partition, (record.id, starts[partition]))
+            await self._open_all(queue, record)
             return await self._records.write(changed, change), record, True
 
     async def _open(self, queue: Queue, partition: int, start: tuple[int, int]) -> None:
         await self._window.call(
             queue, lambda g: self._upkeep.open(queue.units[partition], g, [start], fifo=queue.record.fifo, serving=True)
         )
+
+    async def _number(self, queue: Queue) -> int:
+        """The number of one more tag. One that the window knows was to be that of a tag whose
+        making ended early, and begins where that was to begin. Raises NotAllowedOnQueue.
+        """
+        number = queue.record.next_tag_id
+        for unit in queue.units:
+            number = max(number, *(known + 1 for known in await self._upkeep.known_tags(unit)), 0)
+        if number > MAX_NUMBER:
+            about = f"queue {queue.name!r} has had {MAX_NUMBER} tags and seeks, and can have no more"
+            raise NotAllowedOnQueue(about, field="tag", limit=MAX_NUMBER)
+        return number
 
     async def _starts(self, queue: Queue, start_at_ms: int) -> list[int]:
         parts = [(queue.topic, p) for p in range(len(queue.units))]
@@ -107,6 +118,40 @@ class Tags:
         else:
             found = await log.offsets_at(parts, start_at_ms)
         return [found.get(part, 0) for part in parts]
+
+    async def seek(self, name: str, tag: str, to_ms: int) -> tuple[Queue, TagRecord]:
+        """Has a tag begin at messages that were sent at `to_ms` or later (0 oldest, negative now),
+        as if it was new: it becomes another tag of the same name, with all that is said of it. Its
+        leases and counts end, and messages that it has settled come again.
+
+        One record says so: it is done or not, whatever ends in between. Raises TagNotFound,
+        InvalidValue, NotAllowedOnQueue.
+        """
+        check_range("to_ms", to_ms, -1, self._log.clock.latest_ms())
+        async with self._catalog.change(name) as change:
+            queue = self._records.known(name)
+            old = queue.tag(tag)
+            if old.id == DEFAULT:
+                raise NotAllowedOnQueue("the default tag can't be sought: receive under a tag that you make", field="tag", given=tag)
+            starts = await self._starts(queue, to_ms)
+            start_at_ms = to_ms if to_ms >= 0 else now_ms()
+            record = msgspec.structs.replace(old, id=await self._number(queue), start_at_ms=start_at_ms, start_offsets=starts)
+            left = [one for one in queue.tags if one.id != old.id]
+            changed = msgspec.structs.replace(queue.record, tags=[*left, record], next_tag_id=record.id + 1)
+            await self._open_all(queue, record)
+            queue = await self._records.write(changed, change)
+            await self._close_all(queue, old)
+            return queue, record
+
+    async def _open_all(self, queue: Queue, record: TagRecord) -> None:
+        """The window knows the tag before any worker can load for it."""
+        for partition, start in enumerate(record.start_offsets):
+            await self._open(queue, partition, (record.id, start))
+
+    async def _close_all(self, queue: Queue, record: TagRecord) -> None:
+        """What a failure leaves is closed by `alarms.py`."""
+        for unit in queue.units:
+            await self._window.call(queue, lambda g, u=unit: self._upkeep.close(u, record.id))  # type: ignore[misc]
 
     async def delete(self, name: str, tag: str) -> None:
         """Deletes a tag with its leases and counts. The default tag can't be deleted. Raises
@@ -123,7 +168,5 @@ class Tags:
             await self._records.write(
                 msgspec.structs.replace(queue.record, tags=left, grants=without_tag(queue.record.grants, tag)), change
             )
-            # What a failure leaves is closed by `alarms.py`.
-            for unit in queue.units:
-                await self._window.call(queue, lambda g, u=unit: self._upkeep.close(u, record.id))  # type: ignore[misc]
+            await self._close_all(queue, record)
             await self._log.delete_groups([group_name(self._prefix, name, tag)])

@@ -77,6 +77,7 @@ def wire_receives(
     long_polls = LongPolls(wait_lists, serving.serve, wake, returns, receiving)
     short_polls = ShortPolls(poller, completing, loads.refresh)
     ground.queue_gone.connect(long_polls.forget_queue)
+    ground.catalog.resumed.connect(lambda queue: wait_lists.woken(queue.incarnation, -1))
     return ReceiveParts(
         poller=poller,
         deliveries=deliveries,

@@ -184,6 +184,7 @@ class Receiver:
         queue's setting; no filter.
 
         `asker`: who waits and may not receive any more is told so (NotAuthorised).
+        Under a tag that is paused there is nothing, as in an empty queue.
         A cancelled call has leased nothing: what it had is given back, uncounted. Raises
         InvalidValue, Unavailable, TooManyInFlight, Overloaded (too many wait), NotAllowedOnQueue (a
         filter on a FIFO queue).
@@ -196,10 +197,17 @@ class Receiver:
         wait_s = (record.receive_wait_ms if wait_ms is None else wait_ms) / 1000
         line = self._long_polls.list_of(queue, tag)
         if filter is not None:
-            return await self._receive_filtered(queue, tag, line, count, lease_ms, filter, wait_s, asker)
-        if wait_s <= 0:
-            return await self._kept(queue, tag, self._short_polls.now(queue, tag, line, count, lease_ms))
-        return await self._long_polls.wait(queue, tag, line, count, lease_ms, wait_s, asker)
+            deliveries = await self._receive_filtered(queue, tag, line, count, lease_ms, filter, wait_s, asker)
+        elif wait_s > 0:
+            deliveries = await self._long_polls.wait(queue, tag, line, count, lease_ms, wait_s, asker)
+        elif tag.id in queue.paused:
+            return []
+        else:
+            deliveries = await self._kept(queue, tag, self._short_polls.now(queue, tag, line, count, lease_ms))
+        if deliveries and self._catalog.by_incarnation.get(queue.incarnation) is not queue and self._is_paused(queue, tag):
+            self._start(self._returns.give_back(queue, tag.id, deliveries))
+            return []
+        return deliveries
 
     async def _receive_filtered(
         self,
@@ -220,12 +228,19 @@ class Receiver:
         end = loop.time() + wait_s
         with self._long_polls.counted(asker) if wait_s > 0 else contextlib.nullcontext():
             while True:
-                deliveries = await self._kept(queue, tag, self._filtered.receive(queue, tag, line, count, lease_ms, filter))
+                deliveries: list[Delivery] = []
+                if not self._is_paused(queue, tag):
+                    deliveries = await self._kept(queue, tag, self._filtered.receive(queue, tag, line, count, lease_ms, filter))
                 left = end - loop.time()
                 self._long_polls.check(queue, tag, asker, deliveries)
                 if deliveries or left <= 0 or self._returns.stopping:
                     return deliveries
                 await asyncio.sleep(min(LOOK_AGAIN_S, left))
+
+    def _is_paused(self, queue: Queue, tag: TagRecord) -> bool:
+        """Whether nobody receives under a tag now."""
+        now = self._catalog.by_incarnation.get(queue.incarnation)
+        return now is not None and tag.id in now.paused
 
     def undelivered(self, deliveries: Sequence[Delivery]) -> None:
         """No answer carried these, of one receive: they are given back, uncounted."""

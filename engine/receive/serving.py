@@ -10,7 +10,7 @@ from engine.catalog.catalog import Catalog
 from engine.errors import Unavailable
 from engine.receive.completing import Completing, Refresh
 from engine.receive.poll import Leases, Poll, Poller
-from engine.receive.waits.wait_list import WaitList
+from engine.receive.waits.wait_list import LOOK_AGAIN_S, WaitList
 from engine.receive.waits.waiter import Waiter
 from engine.rules.contention import Activity
 from engine.rules.linger import batch_size_if_shared
@@ -42,6 +42,10 @@ class Serving:
         found = self._found(line)
         if found is None:
             line.cancel_all()
+            return False
+        queue, tag = found
+        if tag.id in queue.paused:
+            line.hold(asyncio.get_running_loop().time() + LOOK_AGAIN_S)
             return False
         return await self._serve_some(*found, line)
 

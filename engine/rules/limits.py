@@ -49,6 +49,7 @@ MAX_LEVELS = 100
 MAX_QUEUES = 1_000_000
 MAX_CONTACT = 200
 MAX_URL = 500
+MAX_REASON = 200  # characters of why somebody did something
 RESERVED_ATTRIBUTE = SOURCE_QUEUE_ATTRIBUTE
 A_DEAD_LETTER_QUEUE = "a dead-letter queue"  # what the source of a task must be
 
@@ -178,6 +179,13 @@ def check_user(given: Mapping[str, int | str]) -> None:
             raise InvalidValue(
                 f"{field} must be up to {MAX_CONTACT} printable characters", field=field, limit=MAX_CONTACT, given=value[:MAX_CONTACT]
             )
+
+
+def check_reason(given: str) -> None:
+    """Why somebody did something: up to 200 printable characters; empty = they did not say."""
+    if len(given) > MAX_REASON or not given.isprintable():
+        about = f"reason must be up to {MAX_REASON} printable characters, given {given[:200]!r}"
+        raise InvalidValue(about, field="reason", limit=MAX_REASON, given=given[:200])
 
 
 def check_labels(given: Mapping[str, str]) -> None:

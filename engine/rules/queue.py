@@ -46,6 +46,7 @@ class Queue:
         "lives",
         "mask",
         "name",
+        "paused",
         "policies",
         "record",
         "tag_ids",
@@ -80,6 +81,8 @@ class Queue:
         self.bounds = {tag: _bounds(record, policy) for tag, policy in self.policies.items()}
         all_policies = (record.redrive_policy, *self.policies.values())
         self.dead_letter_queues = frozenset(policy.dead_letter_queue for policy in all_policies if policy is not None)
+        # Tags under which nobody receives, by their numbers.
+        self.paused = frozenset(tag.id for tag in record.tags if record.paused or tag.paused)
         # Of every message; None = it depends on the message, for a tag has a filter.
         self.mask = "1" * len(record.tags) if all(tag.filter is None for tag in record.tags) else None
 

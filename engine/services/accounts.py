@@ -9,7 +9,7 @@ from msgspec import structs
 
 from engine.shapes import Edit, KeyInfo, Principal, QueueInfo, SharedQueue, TagInfo, TaskInfo, TransactionInfo, UserInfo, Webhook
 from schemas.accounts import full, full_principal, short, short_principal
-from schemas.records import QueueRecord, TagRecord
+from schemas.records import Pause, QueueRecord, TagRecord
 from schemas.records.settings import ANY, Grant, QueueSettings, RedrivePolicy
 
 Tag = TypeVar("Tag", TagInfo, TagRecord)
@@ -72,6 +72,7 @@ def _names(account: str, queue: QueueRecord | QueueInfo) -> dict[str, Any]:
         "name": short(account, queue.name),
         "owner": short_principal(account, queue.owner),
         "redrive_policy": policy_for(account, queue.redrive_policy),
+        "paused": queue.paused and pause_for(account, queue.paused),
         "allowed_sources": _shorts(account, queue.allowed_sources),
         "grants": [_grant(grant, [short_principal(account, who) for who in grant.principals]) for grant in queue.grants],
     }
@@ -79,7 +80,12 @@ def _names(account: str, queue: QueueRecord | QueueInfo) -> dict[str, Any]:
 
 def tags_for(account: str, tags: Sequence[Tag]) -> list[Tag]:
     """Tags as a caller of `account` is shown them."""
-    return [structs.replace(tag, redrive_policy=policy_for(account, tag.redrive_policy)) for tag in tags] if account else list(tags)
+    if not account:
+        return list(tags)
+    return [
+        structs.replace(tag, redrive_policy=policy_for(account, tag.redrive_policy), paused=tag.paused and pause_for(account, tag.paused))
+        for tag in tags
+    ]
 
 
 def policy_for(account: str, policy: RedrivePolicy | None) -> RedrivePolicy | None:
@@ -87,6 +93,11 @@ def policy_for(account: str, policy: RedrivePolicy | None) -> RedrivePolicy | No
     if policy is None or not account:
         return policy
     return structs.replace(policy, dead_letter_queue=short(account, policy.dead_letter_queue))
+
+
+def pause_for(account: str, paused: Pause) -> Pause:
+    """A pause as a caller of `account` is shown it."""
+    return structs.replace(paused, by=short_principal(account, paused.by)) if account else paused
 
 
 def shared_for(account: str, queue: SharedQueue) -> SharedQueue:

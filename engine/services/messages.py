@@ -90,7 +90,7 @@ class MessageService:
             left_ms = waits - round(waited_s * 1000)
             wait_ms = waits = left_ms if left_ms > 0 else 1
         operation = Operation.LONG_RECEIVE if waits else Operation.SHORT_RECEIVE
-        if attempt is not None and found.record.fifo:
+        if attempt is not None and found.record.fifo and at.id not in found.paused:
             late = partial(LogUnavailable, "Kafka does not give what the attempt was answered")
             again = await before(self._gate.send_until(), self._attempts.again(found, at, by.id, attempt, lease_ms), late)
             if again:
@@ -145,7 +145,7 @@ class MessageService:
     @bounded(MESSAGES_S)
     async def kill(self, by: Principal, queue: str, handles: list[str], *, all_or_none: bool = False) -> list[EntryResult]:
         """Sends messages to the dead-letter queue now; ok = it has them. Raises NotAllowedOnQueue
-        without a policy.
+        without a policy. `reasons`: for each handle one that its dead letter tells, or none.
         """
         return await self._kills.kill(await self._gate.queue(by, Verb.KILL, queue), handles, all_or_none=all_or_none)
 

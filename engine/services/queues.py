@@ -19,14 +19,14 @@ from engine.rules.grants import any_granted
 from engine.rules.limits import SORTS, check_asked
 from engine.rules.queue import Queue
 from engine.rules.rights import no_queue
-from engine.services.accounts import edit_of, policy_for, policy_of, queue_for, record_for, settings_of, shared_for, tags_for
+from engine.services.accounts import edit_of, pause_for, policy_for, policy_of, queue_for, record_for, settings_of, shared_for, tags_for
 from engine.services.bounded import bounded
 from engine.shapes import Edit, NewTag, Principal, QueueCounts, QueueInfo, SharedQueue, TagInfo
 from runtime.asked import note, note_hidden
 from runtime.deadline import CHANGE_S, MESSAGES_S
 from schemas.accounts import account_of, full, short
 from schemas.filters import Filter
-from schemas.records import QueueRecord
+from schemas.records import Pause, QueueRecord
 from schemas.records.settings import QueueSettings, RedrivePolicy
 from schemas.vocabulary import Verb
 
@@ -43,6 +43,7 @@ class QueueService:
         self._changes = parts.changes
         self._deletions = parts.deletions
         self._purges = parts.purges
+        self._pauses = parts.pauses
         self._tags = parts.tags
         self._overview = parts.overview
 
@@ -190,6 +191,23 @@ class QueueService:
         await self._purges.purge((await self._gate.queue(by, Verb.PURGE, name)).name)
 
     @bounded(CHANGE_S)
+    async def pause(self, by: Principal, name: str, tag: str | None = None, reason: str = "") -> Pause:
+        """Has nobody receive from a queue, or under a tag of it, until `resume`; may be repeated.
+        Returns the pause that is in force.
+        """
+        return pause_for(by.account, await self._pauses.pause(by.id, await self._to_hold(by, Verb.PAUSE, name, tag), tag, reason))
+
+    @bounded(CHANGE_S)
+    async def resume(self, by: Principal, name: str, tag: str | None = None) -> None:
+        """Ends a pause of a queue, or of a tag by itself; may be repeated."""
+        await self._pauses.resume(await self._to_hold(by, Verb.RESUME, name, tag), tag)
+
+    async def _to_hold(self, by: Principal, verb: Verb, name: str, tag: str | None) -> str:
+        """The full name of a queue that is to be paused or resumed."""
+        note(by.id, by.key_id, verb, full(by.account, name), tag or "")
+        return (await self._gate.queue(by, verb, name)).name
+
+    @bounded(CHANGE_S)
     async def copy_queue(self, by: Principal, name: str, target: str) -> QueueInfo:
         target = full(by.account, target)
         note(by.id, by.key_id, Verb.COPY_QUEUE, full(by.account, name), subject=target)
@@ -232,6 +250,13 @@ class QueueService:
         queue = (await self._gate.queue(by, Verb.CREATE_TAG, queue)).name
         found, tag, made = await self._tags.create(by, queue, name, start_at_ms, filter, user_attributes, read_qps, policy)
         return tags_for(by.account, await self._info.tags(found, [tag]))[0], made
+
+    @bounded(CHANGE_S)
+    async def seek(self, by: Principal, queue: str, name: str, to_ms: int) -> TagInfo:
+        """Has a tag begin anew at messages that were sent at `to_ms` or later: 0 oldest, -1 now."""
+        note(by.id, by.key_id, Verb.SEEK, full(by.account, queue), name)
+        found, tag = await self._tags.seek((await self._gate.queue(by, Verb.SEEK, queue)).name, name, to_ms)
+        return tags_for(by.account, await self._info.tags(found, [tag]))[0]
 
     @bounded(MESSAGES_S)
     async def list_tags(self, by: Principal, queue: str) -> list[TagInfo]:

@@ -34,9 +34,11 @@ WORST = 50
 WITHIN_S = 2.0
 MESSAGES = "leaseway_queue_messages"
 AGE = "leaseway_queue_oldest_message_age_seconds"
+PAUSED = "leaseway_queue_paused"
 FAMILIES = {
     MESSAGES: "Messages of a queue that are not settled, by state, added up over its tags.",
     AGE: "Age of the oldest message of a queue that is not settled, leased ones and delays under five minutes too; 0 = none.",
+    PAUSED: "1 while nobody receives from a queue, or under a tag of it, because it is paused; 0 = it is not.",
 }
 RETENTION = "leaseway_queue_retention_seconds"
 IN_FLIGHT_LIMIT = "leaseway_queue_in_flight_limit"
@@ -65,6 +67,9 @@ def lines(rows: Iterable[QueueCounts], families: Iterable[str], now_ms: int) -> 
             for row in counted:
                 age_s = max(0, now_ms - row.oldest_at_ms) / 1000 if row.oldest_at_ms else 0
                 yield f'{family}{{queue="{row.name}"}} {age_s}\n'
+        elif family == PAUSED:
+            for row in counted:
+                yield f'{family}{{queue="{row.name}"}} {row.paused:d}\n'
         else:
             for row in counted:
                 for state in STATES:

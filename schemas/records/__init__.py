@@ -86,8 +86,17 @@ class JournalRecord(Struct, frozen=True):
     entries: list[JournalEntry]
 
 
+class Pause(Struct, frozen=True):
+    """That nobody receives: who said so, when (epoch ms), and why; empty = they did not say."""
+
+    by: str
+    at_ms: int
+    reason: str = ""
+
+
 class TagRecord(Struct, frozen=True):
-    """A tag of a queue. `start_offsets[p]` is the first offset of partition p it sees.
+    """A tag of a queue. `start_offsets[p]` is the first offset of partition p it sees. `paused`:
+    the tag by itself; None = it is not.
 
     `redrive_policy` None = that of the queue holds.
     """
@@ -101,11 +110,13 @@ class TagRecord(Struct, frozen=True):
     user_attributes: dict[str, str] = {}
     read_qps: int = 0
     redrive_policy: RedrivePolicy | None = None
+    paused: Pause | None = None
 
 
 class QueueRecord(EffectiveSettings, frozen=True):
     """The value of a control record with key `queue/<name>`: all that is known of a queue. Times in
-    ms. `former_incarnations`: what it was called before it was renewed, newest last.
+    ms. `former_incarnations`: what it was called before it was renewed, newest last. `paused`: the
+    queue with all its tags; None = it is not.
     """
 
     name: str
@@ -119,6 +130,7 @@ class QueueRecord(EffectiveSettings, frozen=True):
     purged_at_ms: int = 0
     topic_id: str = ""
     former_incarnations: list[str] = field(default_factory=list)
+    paused: Pause | None = None
 
 
 class KeyRecord(Struct, frozen=True):

@@ -29,6 +29,7 @@ CHANGES: dict[str, tuple[str, str, Any]] = {
     "quota": ("PATCH", "", {"daily_bytes": 1_000_000_000}),
     "policy": ("PUT", "/redrive-policy", {"dead_letter_queue": "letters", "max_receive_count": 9}),
     "right": ("PUT", "/grants/bob", {"level": "receive"}),
+    "pause": ("POST", "/pause", {"reason": "late"}),
     "purge": ("POST", "/purge", None),
     "delete": ("DELETE", "", None),
 }
@@ -116,6 +117,8 @@ def test_a_worker_killed_when_it_has_closed_a_queue_has_changed_nothing(service:
     else:
         assert kind == "purge" or settings(service, queue) != before
     again = Client(service.up.endpoint)
+    if kind == "pause":
+        service.insist("POST", f"/v1/queues/{queue}/resume", None, (204,))
     if kind in ("purge", "delete"):
         service.send(queue, ["new"])
         assert set(service.take_all(queue, 2, expect=1)) == {"new"}

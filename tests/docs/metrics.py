@@ -17,7 +17,7 @@ from engine.plane.whys import WHYS
 from engine.queues.alarms import KINDS
 from engine.queues.clock_skew import ABOUT as ABOUT_SKEW
 from engine.queues.clock_skew import KIND as CLOCK_SKEW
-from facade.http.queue_metrics import AGE, BOUNDS, FAMILIES, IN_FLIGHT_LIMIT, MESSAGES, RETENTION, TOTAL
+from facade.http.queue_metrics import AGE, BOUNDS, FAMILIES, IN_FLIGHT_LIMIT, MESSAGES, PAUSED, RETENTION, TOTAL
 from tests.docs.markdown import item, wrapped
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -79,6 +79,7 @@ MEANINGS = {
     ),
     RETENTION: ("gauge", "The `queue`'s retention: after so long a message that nobody acked is dropped."),
     IN_FLIGHT_LIMIT: ("gauge", "Messages of the `queue` that may be leased at once, under each tag."),
+    PAUSED: ("gauge", "1 while a `queue`, or a tag of it, is paused: nobody receives from it. Of the same queues."),
     "leaseway_journal_lag_seconds": (
         "gauge",
         "Age of the oldest change that Kafka lacks, over the partitions that this worker owns.",
@@ -224,6 +225,7 @@ REASONS = {
     "on_exhausted": "The queue says what becomes of a message that fails again and again.",
     "retention_from": "Retention counts from the send.",
     "max_in_flight": "The queue bounds what is in flight.",
+    "paused": "Receives: the queue, or the tag, is paused.",
     "partitions": "The queue has more than 512 partitions and tags, multiplied.",
     "delay": "Sends: a delay of five minutes or more, or the first with a delay for an hour: Python bounds how "
     "many messages are delayed.",

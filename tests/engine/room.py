@@ -183,6 +183,7 @@ class Room:
             refusals=refusals,
         )
         self.receivable.connect(wait_lists.woken)
+        self.catalog.resumed.connect(lambda queue: wait_lists.woken(queue.incarnation, -1))
         self.receivable.connect(lambda incarnation, partition, head_ms: self.woken.append((partition, head_ms)))
         self.put(
             queue_record(

@@ -159,6 +159,17 @@ def test_queues_and_tags_from_first_to_last(leaseway: Leaseway) -> None:
     listed = leaseway.ok("tag", "ls", "books", "--columns", "name,backlog,ready,leased").out
     assert table(listed) == [{name: str(tag[name]) for name in ("name", "backlog", "ready", "leased")} for tag in tags]
 
+    paused = leaseway.json("queue", "pause", "books", "--reason", "late")
+    leaseway.ok("tag", "pause", "books", "eu")
+    assert leaseway.json("queue", "show", "books")["paused"] == paused and paused["reason"] == "late"
+    assert [tag["paused"] is None for tag in leaseway.json("tag", "ls", "books")] == [True, False]
+    assert leaseway.json("queue", "ls", "--prefix", "books", "--counts")[0]["paused"] is True
+    assert leaseway.json("message", "receive", "books") == []
+    sought = leaseway.json("tag", "seek", "books", "eu", "--to", "earliest", "--yes")
+    assert (sought["start_at_ms"], sought["paused"] is None) == (0, False)
+    leaseway.ok("queue", "resume", "books")
+    leaseway.ok("tag", "resume", "books", "eu")
+
     changed = leaseway.json("queue", "set", "books", "--receive-wait-seconds", "1")
     assert (changed["receive_wait_seconds"], changed["lease_seconds"]) == (1, 60)
     assert leaseway.json("queue", "copy", "books", "books-2")["lease_seconds"] == 60

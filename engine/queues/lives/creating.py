@@ -86,7 +86,8 @@ class Creating:
 
     async def copy(self, name: str, owner: str, target: str) -> Queue:
         """Makes a queue with the settings and tags of another; no messages are copied, and no
-        rights: neither grants nor redrive policies, which the new owner has to ask for.
+        rights: neither grants nor redrive policies, which the new owner has to ask for. A copy is
+        not paused.
         """
         source = (await self._catalog.queue(name)).record
         check_new_queue_name("target", target)
@@ -97,10 +98,11 @@ class Creating:
                 await self._deletions.finish(half, change)
             at = now_ms()
             starts = [0] * source.partitions
-            tags = [msgspec.structs.replace(t, created_at_ms=at, start_offsets=starts, redrive_policy=None) for t in source.tags]
+            fresh = {"created_at_ms": at, "start_offsets": starts, "redrive_policy": None, "paused": None}
+            tags = [msgspec.structs.replace(tag, **fresh) for tag in source.tags]
             record = msgspec.structs.replace(
                 source, name=target, incarnation=secrets.token_hex(6), owner=owner, created_at_ms=at, modified_at_ms=at, tags=tags,
-                former_incarnations=[], redrive_policy=None, grants=[], policy="",
+                former_incarnations=[], redrive_policy=None, grants=[], policy="", paused=None,
             )  # fmt: skip
             self._creations.check(record)
             return await self._making.make(record, change)

@@ -41,7 +41,7 @@ class Overview:
     async def of(self, queues: Iterable[Queue]) -> list[QueueCounts]:
         """Returns a row for each queue, as it was counted last. Raises StoreUnavailable."""
         rows = await self._rows()
-        return [_shown(queue.name, rows.get(queue.incarnation)) for queue in queues]
+        return [_shown(queue, rows.get(queue.incarnation)) for queue in queues]
 
     async def _rows(self) -> Mapping[str, Counted]:
         now = asyncio.get_running_loop().time()
@@ -85,12 +85,12 @@ def _cursor(text: str) -> tuple[int, str]:
         raise InvalidValue("the cursor is none of this service: take `next` of the page before", field="cursor", given=text) from None
 
 
-def _shown(name: str, row: Counted | None) -> QueueCounts:
+def _shown(queue: Queue, row: Counted | None) -> QueueCounts:
     if row is None:
-        return QueueCounts(name)
+        return QueueCounts(queue.name, paused=bool(queue.paused))
     backlog = row.ready + row.delayed + row.leased + row.parked + row.stored
     return QueueCounts(
-        name=name,
+        name=queue.name,
         backlog=backlog,
         ready=row.ready,
         delayed=row.delayed,
@@ -99,4 +99,5 @@ def _shown(name: str, row: Counted | None) -> QueueCounts:
         stored=row.stored,
         oldest_at_ms=row.oldest_at_ms,
         as_of_ms=row.as_of_ms,
+        paused=bool(queue.paused),
     )

@@ -249,6 +249,11 @@ class WaitList:
         self.due = [until] * len(self.due)
         self.looked_at = max(self.looked_at, until - LOOK_AGAIN_S)
 
+    def hold(self, until: float) -> None:
+        """As `pause`, of a tag that is paused: who waits, waits as at an empty queue."""
+        self.over = 0
+        self.pause(until)
+
     def pop_batch(self, *, alone: bool) -> list[Waiter]:
         """The first waiters: all of one lease, and MAX_PER_CALL messages, or MAX_PARALLEL waiters
         and `most` messages; `alone`: the first one.

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 from msgspec import UNSET
 
 from facade.dialects.native.reference import examples
-from facade.dialects.native.wire.render import counts_reply, policy_reply, queue_reply, tag_reply
-from facade.dialects.native.wire.replies import QueuesReply, RedrivePolicyReply, TagReply, TagsReply
+from facade.dialects.native.wire.render import counts_reply, pause_reply, policy_reply, queue_reply, tag_reply
+from facade.dialects.native.wire.replies import PauseReply, QueuesReply, RedrivePolicyReply, TagReply, TagsReply
 from facade.dialects.native.wire.settings import CreateQueueBody, QueueReply, SetQueueBody, policy_of, settings_of
-from facade.dialects.native.wire.shapes import CopyBody, CreateTagBody, ListQueuesQuery, RedrivePolicyBody
+from facade.dialects.native.wire.shapes import CopyBody, CreateTagBody, ListQueuesQuery, PauseBody, RedrivePolicyBody, SeekBody
 from facade.dialects.native.wire.translate import filter_of
 from facade.dialects.native.wire.units import QUEUE_RULE, TAG_RULE
 from facade.http.operation import Answer, Call, Operation
@@ -78,6 +78,17 @@ async def purge(engine: Engine, call: Call) -> Answer:
     return Answer(status=204)
 
 
+async def pause(engine: Engine, call: Call) -> Answer:
+    """Have nobody receive, from a queue or under a tag."""
+    return Answer(pause_reply(await engine.queues.pause(call.by, call.path["queue"], call.path.get("tag"), call.body.reason)))
+
+
+async def resume(engine: Engine, call: Call) -> Answer:
+    """Have a queue or tag received from again."""
+    await engine.queues.resume(call.by, call.path["queue"], call.path.get("tag"))
+    return Answer(status=204)
+
+
 async def copy_queue(engine: Engine, call: Call) -> Answer:
     """Create a queue like another."""
     queue = await engine.queues.copy_queue(call.by, call.path["queue"], call.body.target)
@@ -121,6 +132,15 @@ async def list_tags(engine: Engine, call: Call) -> Answer:
     return Answer(TagsReply(tags=[tag_reply(tag) for tag in await engine.queues.list_tags(call.by, call.path["queue"])]))
 
 
+async def seek(engine: Engine, call: Call) -> Answer:
+    """Have a tag begin anew: what it has settled since then is received again."""
+    body: SeekBody = call.body
+    if (body.to is None) == (body.to_ms is None):
+        raise ProblemError("missing_field", "A seek needs to or to_ms, and not both.", field="to")
+    to_ms = body.to_ms if body.to_ms is not None else 0 if body.to == "earliest" else -1
+    return Answer(tag_reply(await engine.queues.seek(call.by, call.path["queue"], call.path["tag"], to_ms)))
+
+
 async def delete_tag(engine: Engine, call: Call) -> Answer:
     """Delete a tag with its leases and counts."""
     await engine.queues.delete_tag(call.by, call.path["queue"], call.path["tag"])
@@ -145,6 +165,17 @@ def _operation(name: str, method: str, path: str, summary: str, run: Any, replie
         rules=rules,
         codes=(*found, *more.pop("codes", ())),
         **more,
+    )
+
+
+def _pauses(below: str, of: str, pauses: str, resumes: str) -> tuple[Operation, Operation]:
+    """To pause what stands at a path, and to resume it; each may be repeated."""
+    path, codes = "/{queue}" + below, ("queue_in_use", *(("tag_not_found",) if below else ()))
+    return (
+        _operation(
+            "pause" + of, "POST", path + "/pause", pauses, pause, {200: PauseReply}, body=PauseBody, body_optional=True, codes=codes
+        ),
+        _operation("resume" + of, "POST", path + "/resume", resumes, resume, {204: None}, codes=codes),
     )
 
 
@@ -184,6 +215,7 @@ OPERATIONS = (
         codes=("queue_in_use",),
     ),
     _operation("purge", "POST", "/{queue}/purge", "Settle all messages sent so far, under all tags", purge, {204: None}),
+    *_pauses("", "", "Let nobody receive from a queue, under any tag", "Let a queue be received from again"),
     _operation(
         "copy_queue",
         "POST",
@@ -234,4 +266,15 @@ OPERATIONS = (
         {204: None},
         codes=("tag_not_found", "queue_in_use"),
     ),
+    _operation(
+        "seek",
+        "POST",
+        "/{queue}/tags/{tag}/seek",
+        "Have a tag begin anew at a time: later messages are received again, earlier ones are settled",
+        seek,
+        {200: TagReply},
+        body=SeekBody,
+        codes=("tag_not_found", "not_allowed_on_queue", "queue_in_use"),
+    ),
+    *_pauses("/tags/{tag}", "_tag", "Let nobody receive under a tag", "Let messages be received under a tag again"),
 )

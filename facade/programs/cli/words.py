@@ -31,8 +31,8 @@ LOCAL: Final[dict[str, str | None]] = {
 
 # The module of each has it as `command`.
 REMOTE: Final[dict[str, tuple[str, str]]] = {
-    "queue": ("facade.programs.cli.nouns.queue", "list, create, change, purge and delete queues, and unpark their groups"),
-    "tag": ("facade.programs.cli.nouns.tag", "list, create and delete tags of a queue"),
+    "queue": ("facade.programs.cli.nouns.queue", "list, create, change, pause, purge and delete queues, and unpark their groups"),
+    "tag": ("facade.programs.cli.nouns.tag", "list, create, pause, seek and delete tags of a queue"),
     "message": ("facade.programs.cli.nouns.message", "send, receive, settle, delete and look at messages"),
     "dlq": ("facade.programs.cli.nouns.dlq", "look at dead letters, and move them"),
     "task": ("facade.programs.cli.nouns.task", "watch and cancel redrive tasks"),
@@ -41,6 +41,9 @@ REMOTE: Final[dict[str, tuple[str, str]]] = {
     "user": ("facade.programs.cli.nouns.user", "look at users, and set their contacts and quotas"),
     "grant": ("facade.programs.cli.nouns.grant", "list, give and take away levels on a queue"),
     "alert": ("facade.programs.cli.nouns.alert", "list, create and delete alert policies of a queue"),
+    "export": ("facade.programs.cli.tools.export", "print queues, tags, levels, alerts and users as one document"),
+    "diff": ("facade.programs.cli.tools.diff", "say what of a document differs from what is there"),
+    "apply": ("facade.programs.cli.tools.apply", "create and change what differs from a document"),
     "top": ("facade.programs.cli.tools.top", "show what is in queues, as it changes"),
     "doctor": ("facade.programs.cli.tools.doctor", "say whether the service is reachable, ready and healthy"),
     "bench": ("facade.programs.cli.tools.bench", "measure sends and receives a second"),

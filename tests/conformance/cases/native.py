@@ -78,6 +78,13 @@ class NativeClient:
     def purge(self, queue: str) -> None:
         self.ask("POST", f"/queues/{queue}/purge")
 
+    def pause(self, queue: str) -> None:
+        """Has nobody receive; no other dialect can say so."""
+        self.ask("POST", f"/queues/{queue}/pause", {"reason": "a case"})
+
+    def resume(self, queue: str) -> None:
+        self.ask("POST", f"/queues/{queue}/resume")
+
     def queues(self, prefix: str) -> list[str]:
         return list(self.ask("GET", f"/queues?prefix={prefix}")["queues"])
 

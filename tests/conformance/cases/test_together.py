@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from concurrent.futures import ThreadPoolExecutor, wait
 
 import pytest
 
@@ -111,3 +112,28 @@ def test_no_more_are_in_flight_than_the_queue_says(clients: dict[str, QueueClien
     assert one.receive(name, 10, wait_s=1) == []
     native.set_in_flight(name, 0)
     assert len(one.receive(name, 10, wait_s=2)) == 6
+
+
+@pytest.mark.parametrize("receiver", [make.name for make in CLIENTS])
+def test_a_paused_queue_is_empty_for_who_receives_and_goes_on_for_all_else(
+    clients: dict[str, QueueClient], name: str, receiver: str
+) -> None:
+    one, native = clients[receiver], clients["native"]
+    assert isinstance(native, NativeClient)
+    one.create(name)
+    one.send(name, "first")
+    (held,) = one.receive(name, 1, wait_s=2)
+    one.send(name, "second")
+    native.pause(name)
+    native.pause(name)
+    assert one.receive(name) == []
+    one.ack(name, held.handle)
+    one.send(name, "third")
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(one.receive, name, wait_s=15)
+        assert wait([waiting], timeout=1).not_done, "it waits as at an empty queue"
+        native.resume(name)
+        woken = waiting.result()
+    assert woken, "it is served when the queue is resumed"
+    got = [*woken, *one.receive(name, wait_s=1 if len(woken) < 2 else 0)]
+    assert sorted(message.body for message in got) == ["second", "third"]

@@ -80,6 +80,8 @@ Needs = dict[str, tuple[Verb, ...] | None]
 _OTHERS: Needs = {
     "delete_redrive_policy": (Verb.SET_REDRIVE_POLICY,),
     "copy_queue": (Verb.COPY_QUEUE, Verb.CREATE_QUEUE),
+    "pause_tag": (Verb.PAUSE,),
+    "resume_tag": (Verb.RESUME,),
     "set_redrive_policy": (Verb.SET_REDRIVE_POLICY,),
     "prepare": (Verb.SEND,),
     "list_transactions": (Verb.SEND,),

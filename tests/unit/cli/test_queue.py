@@ -36,7 +36,7 @@ def test_ls_stops_at_its_limit(cli: Cli) -> None:
 
 
 def counts(name: str, **more: Any) -> dict[str, Any]:
-    return {**tag(), "name": name, "oldest_at_ms": None, "as_of_ms": 1795469815321, **more}
+    return {**tag(), "name": name, "oldest_at_ms": None, "as_of_ms": 1795469815321, "paused": False, **more}
 
 
 def test_ls_with_counts_is_one_request_a_page_in_the_order_that_was_asked_for(cli: Cli) -> None:
@@ -188,7 +188,8 @@ def test_purge_and_copy(cli: Cli) -> None:
 def test_a_tag_is_created_with_its_filter_and_listed_with_its_counts(cli: Cli) -> None:
     cli.service.on("POST /v1/queues/a/tags", (201, {"name": "eu"}))
     cli.service.on(
-        "GET /v1/queues/a/tags", (200, {"tags": [{**tag(backlog=2, ready=2), "start_at_ms": -1, "filter": None}]})
+        "GET /v1/queues/a/tags",
+        (200, {"tags": [{**tag(backlog=2, ready=2), "start_at_ms": -1, "filter": None, "paused": None}]}),
     )
 
     cli("tag", "create", "a", "eu", "--where", "region=eu", "--where", "kind", "--any", "--start", "2026-11-23")
@@ -200,7 +201,7 @@ def test_a_tag_is_created_with_its_filter_and_listed_with_its_counts(cli: Cli) -
         "filter": {"operator": "OR", "conditions": [{"name": "region", "value": "eu"}, {"name": "kind"}]},
     }
     assert [line.split() for line in ran.out.splitlines()] == [
-        ["name", "backlog", "ready", "delayed", "leased", "parked", "stored", "start_at_ms", "filter"],
+        ["name", "backlog", "ready", "delayed", "leased", "parked", "stored", "start_at_ms", "filter", "paused"],
         ["default", "2", "2", "0", "0", "0", "0", "-1"],
     ]
 
@@ -224,3 +225,31 @@ def test_a_tag_is_deleted(cli: Cli) -> None:
     cli.service.on("DELETE /v1/queues/a/tags/eu", (204, None))
 
     assert cli("tag", "rm", "a", "eu", "--yes").err == "deleted tag 'eu' of queue 'a'\n"
+
+
+def test_pause_and_resume_say_why_and_of_what(cli: Cli) -> None:
+    paused = {"by": "me", "at_ms": 1795469815321, "reason": "late"}
+    for path in ("/v1/queues/a", "/v1/queues/a/tags/eu"):
+        cli.service.on(f"POST {path}/pause", (200, paused), (200, paused))
+        cli.service.on(f"POST {path}/resume", (204, None))
+
+    assert cli("queue", "pause", "a", "--reason", "late", "-o", "json").json == paused
+    assert cli("tag", "pause", "a", "eu", "-o", "json").json == paused
+    assert cli("queue", "resume", "a").err == "resumed queue 'a'\n"
+    assert cli("tag", "resume", "a", "eu").err == "resumed tag 'eu' of queue 'a'\n"
+    assert cli.service.asked == [
+        ("POST", "/v1/queues/a/pause", {"reason": "late"}),
+        ("POST", "/v1/queues/a/tags/eu/pause", None),
+        ("POST", "/v1/queues/a/resume", None),
+        ("POST", "/v1/queues/a/tags/eu/resume", None),
+    ]
+
+
+def test_a_seek_names_a_place_and_asks(cli: Cli) -> None:
+    cli.service.on("POST /v1/queues/a/tags/eu/seek", (200, {"name": "eu"}))
+
+    assert cli("tag", "seek", "a", "eu", "--to", "earliest").code == 2, "it needs --yes"
+    assert cli("tag", "seek", "a", "eu", "--to", "soon", "--yes").code == 2
+    assert cli("tag", "seek", "a", "eu", "--to", "earliest", "--yes", "-o", "name").out == "eu\n"
+    assert cli("tag", "seek", "a", "eu", "--to", "2026-11-23", "--yes").code == 0
+    assert [body for _, _, body in cli.service.asked] == [{"to": "earliest"}, {"to_ms": 1795392000000}]

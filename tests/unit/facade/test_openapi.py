@@ -21,7 +21,8 @@ from tests.unit.facade.double import RecordingEngine
 TABLE = (*NATIVE, *health.operations("python", lambda: "ok"), *Registry("lw").operations())
 PROMISED = """
 POST /v1/queues, GET /v1/queues, GET /v1/queues/{q}, PATCH /v1/queues/{q}, DELETE /v1/queues/{q},
-POST /v1/queues/{q}/purge,
+POST /v1/queues/{q}/purge, POST /v1/queues/{q}/pause, POST /v1/queues/{q}/resume,
+POST /v1/queues/{q}/tags/{t}/pause, POST /v1/queues/{q}/tags/{t}/resume, POST /v1/queues/{q}/tags/{t}/seek,
 POST /v1/queues/{q}/copy, GET /v1/queues/{q}/redrive-policy, PUT /v1/queues/{q}/redrive-policy,
 DELETE /v1/queues/{q}/redrive-policy,
 POST /v1/queues/{q}/tags, GET /v1/queues/{q}/tags, DELETE /v1/queues/{q}/tags/{t}, POST /v1/queues/{q}/messages,

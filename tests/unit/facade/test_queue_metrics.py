@@ -14,6 +14,7 @@ from facade.http.queue_metrics import (
     FAMILIES,
     IN_FLIGHT_LIMIT,
     MESSAGES,
+    PAUSED,
     RETENTION,
     STATES,
     TOTAL,
@@ -25,7 +26,7 @@ from tests.unit.facade.double import RECORD
 
 ROWS = [
     QueueCounts("orders", 15, 1, 2, 3, 4, 5, oldest_at_ms=1_500, as_of_ms=9_000),
-    QueueCounts("empty", as_of_ms=9_000),
+    QueueCounts("empty", as_of_ms=9_000, paused=True),
     QueueCounts("ahead", 1, 1, oldest_at_ms=11_000, as_of_ms=9_000),
     QueueCounts("not-counted"),
 ]
@@ -44,7 +45,8 @@ def test_each_queue_that_was_counted_has_its_numbers_and_age() -> None:
     found = _samples("".join(lines(ROWS, FAMILIES, 10_000)))
     assert [found[MESSAGES, "orders", state] for state in STATES] == [1, 2, 3, 4, 5]
     assert (found[AGE, "orders", ""], found[AGE, "empty", ""], found[AGE, "ahead", ""]) == (8.5, 0, 0)
-    assert len(found) == 3 * (len(STATES) + 1)
+    assert (found[PAUSED, "orders", ""], found[PAUSED, "empty", ""]) == (0, 1)
+    assert len(found) == 3 * (len(STATES) + 2)
 
 
 def test_one_family_alone() -> None:
@@ -61,7 +63,7 @@ def test_2000_queues_are_written_in_a_tenth_of_a_second() -> None:
     began = time.process_time()
     text = "".join(lines(rows, FAMILIES, 10_000))
     assert time.process_time() - began < 0.1, "seconds"
-    assert text.count("\n") == 2 * 2 + 2000 * (len(STATES) + 1)
+    assert text.count("\n") == 2 * 3 + 2000 * (len(STATES) + 2)
 
 
 def test_what_a_queue_is_set_to_is_shown_for_shares_of_it() -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from engine.shapes import KeyInfo, Principal, QueueCounts
 from schemas.filters import Condition, Filter
+from schemas.records import Pause
 from schemas.records.settings import QueueSettings, RedrivePolicy
 from schemas.vocabulary import Role, Verb
 from tests.unit.facade.double import AT, QUEUE, TAG, TASK, RecordingEngine
@@ -72,6 +73,27 @@ async def test_a_setter_is_not_left_to_believe_that_null_removes_a_policy(
         ("GET", "/v1/queues/orders", None, ("get_queue", BY, "orders"), QUEUE, 200),
         ("DELETE", "/v1/queues/orders", None, ("delete_queue", BY, "orders"), None, 204),
         ("POST", "/v1/queues/orders/purge", None, ("purge", BY, "orders"), None, 204),
+        (
+            "POST",
+            "/v1/queues/orders/pause",
+            {"reason": "late"},
+            ("pause", BY, "orders", None, "late"),
+            Pause("shop", AT, "late"),
+            200,
+        ),
+        ("POST", "/v1/queues/orders/resume", None, ("resume", BY, "orders", None), None, 204),
+        (
+            "POST",
+            "/v1/queues/orders/tags/t/pause",
+            None,
+            ("pause", BY, "orders", "t", ""),
+            Pause("shop", AT),
+            200,
+        ),
+        ("POST", "/v1/queues/orders/tags/t/resume", None, ("resume", BY, "orders", "t"), None, 204),
+        ("POST", "/v1/queues/orders/tags/t/seek", {"to_ms": 5}, ("seek", BY, "orders", "t", 5), TAG, 200),
+        ("POST", "/v1/queues/orders/tags/t/seek", {"to": "earliest"}, ("seek", BY, "orders", "t", 0), TAG, 200),
+        ("POST", "/v1/queues/orders/tags/t/seek", {"to": "latest"}, ("seek", BY, "orders", "t", -1), TAG, 200),
         ("POST", "/v1/queues/orders/copy", {"target": "new"}, ("copy_queue", BY, "orders", "new"), QUEUE, 201),
         (
             "GET",
@@ -175,16 +197,16 @@ async def test_a_lister_pages_by_the_last_name(client: httpx.AsyncClient, engine
 
 
 async def test_a_lister_of_counts_has_an_order_and_a_cursor(client: httpx.AsyncClient, engine: RecordingEngine) -> None:
-    rows = [QueueCounts("orders", 15, 1, 2, 3, 4, 5, 6, 7), QueueCounts("new")]
+    rows = [QueueCounts("orders", 15, 1, 2, 3, 4, 5, 6, 7, paused=True), QueueCounts("new")]
     engine.answers["list_counts"] = rows, "Wzcs"
     answer = await client.get("/v1/queues?counts=true&prefix=o&limit=2&sort=oldest&cursor=WzYs")
     assert engine.calls == [("list_counts", BY, "o", 2, "oldest", "WzYs", False)]
-    names = ("backlog", "ready", "delayed", "leased", "parked", "stored", "oldest_at_ms", "as_of_ms")
+    names = ("backlog", "ready", "delayed", "leased", "parked", "stored", "oldest_at_ms", "as_of_ms", "paused")
     assert answer.json() == {
         "queues": ["orders", "new"],
         "counts": [
-            {"name": "orders", **dict(zip(names, (15, 1, 2, 3, 4, 5, 6, 7), strict=True))},
-            {"name": "new", **dict.fromkeys(names[:6], 0), "oldest_at_ms": None, "as_of_ms": None},
+            {"name": "orders", **dict(zip(names, (15, 1, 2, 3, 4, 5, 6, 7, True), strict=True))},
+            {"name": "new", **dict.fromkeys(names[:6], 0), "oldest_at_ms": None, "as_of_ms": None, "paused": False},
         ],
         "next": "Wzcs",
     }

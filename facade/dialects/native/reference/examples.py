@@ -32,6 +32,7 @@ _TAG = {
     "stored": 0,
     "read_qps": 0,
     "redrive_policy": None,
+    "paused": None,
 }
 _QUEUE = {
     "name": "orders",
@@ -40,6 +41,7 @@ _QUEUE = {
     "modified_at_ms": _AT,
     **settings_reply(EffectiveSettings(partitions=4, user_attributes={"team": "shop"})),
     "redrive_policy": _POLICY_SHOWN,
+    "paused": None,
     "source_queues": [],
     "tags": [_TAG],
 }
@@ -57,6 +59,7 @@ _DELIVERY = {
     "sender": "shop",
 }
 _PEEKED = {**{name: value for name, value in _DELIVERY.items() if name != "handle"}, "state": "leased"}
+_PAUSE = {"by": "shop", "at_ms": _AT, "reason": "the database is down"}
 _TASK = {
     "id": "6f2b7c1e",
     "status": "running",
@@ -119,6 +122,8 @@ QUEUES = {
     "set_queue": Example({"lease_seconds": 30, "user_attributes": {"team": "shop"}}, _QUEUE),
     "delete_queue": Example(),
     "purge": Example(),
+    "pause": Example({"reason": "the database is down"}, _PAUSE),
+    "resume": Example(),
     "copy_queue": Example({"target": "orders-2"}, {**_QUEUE, "name": "orders-2"}),
     "get_redrive_policy": Example(reply=_POLICY_SHOWN),
     "set_redrive_policy": Example(_POLICY, _POLICY_SHOWN),
@@ -126,6 +131,9 @@ QUEUES = {
     "create_tag": Example({"name": "billing", "start_at_ms": 0, "filter": _FILTER}, _TAG),
     "list_tags": Example(reply={"tags": [_TAG]}),
     "delete_tag": Example(),
+    "seek": Example({"to_ms": _AT}, _TAG),
+    "pause_tag": Example({"reason": "the database is down"}, _PAUSE),
+    "resume_tag": Example(),
 }
 _TRANSACTION_ID = "5f1c0f8e9a3b8c10800000000000012a"
 _TRANSACTION = {

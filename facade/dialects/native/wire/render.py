@@ -33,6 +33,7 @@ from facade.dialects.native.wire.replies import (
     OriginReply,
     ParkedGroupReply,
     ParkedReply,
+    PauseReply,
     PeekedReply,
     QueueCountsReply,
     RedrivePolicyReply,
@@ -48,7 +49,7 @@ from facade.dialects.native.wire.replies import (
 from facade.dialects.native.wire.settings import QueueReply, settings_reply
 from facade.dialects.native.wire.transaction_replies import CheckReply, ChecksReply, HalfMessageReply, TransactionReply, WebhookReply
 from schemas.filters import Filter
-from schemas.records import Attribute, Origin, trace_context
+from schemas.records import Attribute, Origin, Pause, trace_context
 from schemas.records.settings import RedrivePolicy
 from schemas.vocabulary import DEFAULT_PRIORITY, NATIVE_SENDER, SOURCE_QUEUE_ATTRIBUTE, Role
 
@@ -56,6 +57,11 @@ from schemas.vocabulary import DEFAULT_PRIORITY, NATIVE_SENDER, SOURCE_QUEUE_ATT
 def policy_reply(policy: RedrivePolicy, fault: str) -> RedrivePolicyReply:
     """A redrive policy, and why it moves nothing."""
     return RedrivePolicyReply(dead_letter_queue=policy.dead_letter_queue, max_receive_count=policy.max_receive_count, stopped=fault)
+
+
+def pause_reply(paused: Pause) -> PauseReply:
+    """Who paused something, when and why."""
+    return PauseReply(by=paused.by, at_ms=paused.at_ms, reason=paused.reason)
 
 
 def counts_reply(row: QueueCounts) -> QueueCountsReply:
@@ -70,6 +76,7 @@ def counts_reply(row: QueueCounts) -> QueueCountsReply:
         stored=row.stored,
         oldest_at_ms=row.oldest_at_ms or None,
         as_of_ms=row.as_of_ms or None,
+        paused=row.paused,
     )
 
 
@@ -82,6 +89,7 @@ def queue_reply(queue: QueueInfo) -> Struct:
         created_at_ms=queue.created_at_ms,
         modified_at_ms=queue.modified_at_ms,
         source_queues=queue.source_queues,
+        paused=queue.paused and pause_reply(queue.paused),
         tags=[tag_reply(tag) for tag in queue.tags],
         **{**settings_reply(queue), "redrive_policy": policy},
     )
@@ -99,9 +107,10 @@ def key_reply(key: KeyInfo) -> KeyReply:
 
 
 def tag_reply(tag: TagInfo) -> TagReply:
-    """A tag; only the filter and the redrive policy are written another way."""
+    """A tag; the filter, the redrive policy and the pause are written another way."""
     policy = None if tag.redrive_policy is None else policy_reply(tag.redrive_policy, tag.redrive_fault)
     values = {**structs.asdict(tag), "filter": filter_reply(tag.filter), "redrive_policy": policy}
+    values["paused"] = tag.paused and pause_reply(tag.paused)
     del values["redrive_fault"]
     return TagReply(**values)
 

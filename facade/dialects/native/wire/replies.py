@@ -56,6 +56,14 @@ class FilterReply(Reply, frozen=True, kw_only=True):
     conditions: Annotated[list[ConditionReply], about("What the attributes must be.")]
 
 
+class PauseReply(Reply, frozen=True, kw_only=True):
+    """That nobody receives."""
+
+    by: Annotated[str, about("The principal that said so.")]
+    at_ms: Annotated[Moment, about("When (epoch ms).")]
+    reason: Annotated[str, about("Why; empty = they did not say.")]
+
+
 Made = Annotated[Moment, about("When it was made (epoch ms).")]
 Changed = Annotated[Moment, about("When it was changed last (epoch ms).")]
 Notes = Annotated[dict[str, str], about("Free texts of the owner's.")]
@@ -79,6 +87,7 @@ class TagReply(Reply, frozen=True, kw_only=True):
     stored: Annotated[Count, about("In Kafka, beyond what is in hand: will be ready.")]
     read_qps: Annotated[Count, about("Receives a second under it; 0 = no bound.")]
     redrive_policy: Annotated[RedrivePolicyReply | None, about("Where messages go that die under it; null = as in the queue.")]
+    paused: Annotated[PauseReply | None, about("That nobody receives under it; null = it is not paused by itself.")]
 
 
 class QueueCountsReply(Reply, frozen=True, kw_only=True):
@@ -95,6 +104,7 @@ class QueueCountsReply(Reply, frozen=True, kw_only=True):
     stored: Annotated[Count, about("In Kafka, beyond what is in hand: will be ready.")]
     oldest_at_ms: Annotated[int | None, about("When the oldest one was sent that is not settled (epoch ms); null = none, or not known.")]
     as_of_ms: Annotated[int | None, about("When that was counted (epoch ms); null = it was not yet.")]
+    paused: Annotated[bool, about("Whether it is paused, or a tag of it.")]
 
 
 class QueuesReply(Reply, frozen=True, kw_only=True):

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final, get_type_hints
 
 from msgspec import UNSET, Meta, Struct, UnsetType, defstruct
 
-from facade.dialects.native.wire.replies import Changed, Made, Notes, RedrivePolicyReply, Reply, TagReply, about
+from facade.dialects.native.wire.replies import Changed, Made, Notes, PauseReply, RedrivePolicyReply, Reply, TagReply, about
 from facade.dialects.native.wire.shapes import Body, RedrivePolicyBody, UserAttributes
 from facade.dialects.native.wire.units import RANGE, Name, QueueName, Seconds, Whole, to_ms, to_seconds
 from schemas.records.native_settings import SETTINGS, description, in_seconds, wire_name, words
@@ -74,6 +74,7 @@ QueueReply: Any = defstruct(
         ("created_at_ms", Made),
         ("modified_at_ms", Changed),
         *((wire_name(setting), _shown(setting)) for setting in SETTINGS),
+        ("paused", Annotated[PauseReply | None, about("That nobody receives from it; null = it is not paused.")]),
         ("source_queues", Annotated[list[str], about("The queues whose dead letters come here.")]),
         ("tags", Annotated[list[TagReply], about("Its tags, the default one first.")]),
     ],

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
-from engine.rules.limits import ASKED, MAX_ATTRIBUTES, MAX_CONTACT, MAX_QUEUE_NAME, MAX_URL, SORTS
+from engine.rules.limits import ASKED, MAX_ATTRIBUTES, MAX_CONTACT, MAX_QUEUE_NAME, MAX_REASON, MAX_URL, SORTS
 from facade.dialects.native.wire.units import (
     ATTRIBUTE_NAME_PATTERN,
     ATTRIBUTE_TYPE_PATTERN,
@@ -62,6 +62,12 @@ class CopyBody(Body, frozen=True, kw_only=True):
     target: Annotated[QueueName, Meta(description="The name of the new queue.")]
 
 
+class PauseBody(Body, frozen=True, kw_only=True):
+    """Why nobody is to receive."""
+
+    reason: Annotated[str, Meta(max_length=MAX_REASON, description="Why, for whoever looks; up to 200 printable characters.")] = ""
+
+
 AttributeText = Annotated[str, Meta(description="The value of a string or number.")]
 AttributeBytes = Annotated[bytes, Meta(description="The value of a binary, in base64.")]
 
@@ -97,6 +103,13 @@ class CreateTagBody(Body, frozen=True, kw_only=True):
     redrive_policy: (
         Annotated[RedrivePolicyBody, Meta(description="Where messages go that die under the tag. Without one as in the queue.")] | None
     ) = None
+
+
+class SeekBody(Body, frozen=True, kw_only=True):
+    """Where a tag begins anew: `to` or `to_ms`."""
+
+    to: Annotated[Literal["earliest", "latest"], Meta(description="The oldest message kept, or what is sent from now on.")] | None = None
+    to_ms: Annotated[Millis, within("from", "Messages sent at that time (epoch ms) or later; not in the future.")] | None = None
 
 
 class AttributeBody(Body, frozen=True, kw_only=True):

@@ -7,17 +7,18 @@ from typing import Any
 
 import click
 
-from facade.programs.cli.program.command import Noun, noun, yes_option
+from facade.programs.cli.program.command import Noun, noun, reason_option, yes_option
 from facade.programs.cli.program.completion import queue_names
 from facade.programs.cli.program.each import each
 from facade.programs.cli.program.session import Session
 from facade.programs.cli.program.settings import SettingsCommand
+from facade.programs.cli.program.values import reasoned
 from facade.programs.cli.words import REMOTE
 from facade.programs.connect.client import Client, path_to
 from facade.programs.connect.failures import Refused
 
 command: Noun = noun("queue", REMOTE["queue"][1])
-COLUMNS = ("name", "backlog", "ready", "delayed", "leased", "parked", "stored", "oldest_at_ms", "as_of_ms")
+COLUMNS = ("name", "backlog", "ready", "delayed", "leased", "parked", "stored", "oldest_at_ms", "as_of_ms", "paused")
 # As the engine has them (rules/limits.py), which would take longer to import than all else.
 SORTS = ("name", "backlog", "ready", "delayed", "leased", "parked", "stored", "oldest")
 
@@ -117,6 +118,22 @@ def purge(session: Session, queue: str, *, yes: bool) -> None:
     session.confirm(f"purge queue {queue!r}{'' if yes else _content(session, queue)}", yes=yes)
     session.client.post(path_to("queues", queue, "purge"))
     session.say(f"purged queue {queue!r}")
+
+
+@command.verb("pause", "leaseway queue pause orders --reason 'the database is down'")
+@click.argument("queue", shell_complete=queue_names)
+@reason_option
+def pause(session: Session, queue: str, reason: str | None) -> None:
+    """Let nobody receive from a queue, under any tag; all else goes on. May be repeated."""
+    session.one(session.client.post(path_to("queues", queue, "pause"), reasoned(reason)), name="by")
+
+
+@command.verb("resume", "leaseway queue resume orders")
+@click.argument("queue", shell_complete=queue_names)
+def resume(session: Session, queue: str) -> None:
+    """Let a queue be received from again; tags that are paused by themselves stay so."""
+    session.client.post(path_to("queues", queue, "resume"))
+    session.say(f"resumed queue {queue!r}")
 
 
 @command.verb("copy", "leaseway queue copy orders orders-2")

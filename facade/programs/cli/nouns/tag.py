@@ -6,15 +6,15 @@ from typing import Any
 
 import click
 
-from facade.programs.cli.program.command import noun, yes_option
+from facade.programs.cli.program.command import noun, reason_option, yes_option
 from facade.programs.cli.program.completion import queue_names
 from facade.programs.cli.program.session import Session
-from facade.programs.cli.program.values import condition, filter_of, moment_ms, pairs, redrive_policy
+from facade.programs.cli.program.values import condition, filter_of, moment_ms, pairs, place, reasoned, redrive_policy
 from facade.programs.cli.words import REMOTE
 from facade.programs.connect.client import path_to
 
 command = noun("tag", REMOTE["tag"][1])
-COLUMNS = ("name", "backlog", "ready", "delayed", "leased", "parked", "stored", "start_at_ms", "filter")
+COLUMNS = ("name", "backlog", "ready", "delayed", "leased", "parked", "stored", "start_at_ms", "filter", "paused")
 
 
 @command.verb("ls", "leaseway tag ls orders", "leaseway tag ls orders -o json")
@@ -68,3 +68,36 @@ def rm(session: Session, queue: str, name: str, *, yes: bool) -> None:
     session.confirm(f"delete tag {name!r} of queue {queue!r}", yes=yes)
     session.client.call("DELETE", path_to("queues", queue, "tags", name))
     session.say(f"deleted tag {name!r} of queue {queue!r}")
+
+
+@command.verb(
+    "seek", "leaseway tag seek orders billing --to 2026-11-28T09:00 --yes", "leaseway tag seek orders billing --to earliest --yes"
+)
+@click.argument("queue", shell_complete=queue_names)
+@click.argument("name")
+@click.option("--to", required=True, type=place, metavar="TIME", help="earliest, latest, or a time: ISO 8601 or epoch ms.")
+@yes_option
+def seek(session: Session, queue: str, name: str, to: dict[str, Any], *, yes: bool) -> None:
+    """Have a tag begin anew: messages sent since then are received again, also those that were
+    acked, and earlier ones are settled. Leases end.
+    """
+    session.confirm(f"seek tag {name!r} of queue {queue!r}: its leases end, and messages come again", yes=yes)
+    session.one(session.client.post(path_to("queues", queue, "tags", name, "seek"), to))
+
+
+@command.verb("pause", "leaseway tag pause orders billing --reason 'the ledger is closed'")
+@click.argument("queue", shell_complete=queue_names)
+@click.argument("name")
+@reason_option
+def pause(session: Session, queue: str, name: str, reason: str | None) -> None:
+    """Let nobody receive under a tag; other tags and all else go on. May be repeated."""
+    session.one(session.client.post(path_to("queues", queue, "tags", name, "pause"), reasoned(reason)), name="by")
+
+
+@command.verb("resume", "leaseway tag resume orders billing")
+@click.argument("queue", shell_complete=queue_names)
+@click.argument("name")
+def resume(session: Session, queue: str, name: str) -> None:
+    """Let messages be received under a tag again, unless its queue is paused."""
+    session.client.post(path_to("queues", queue, "tags", name, "resume"))
+    session.say(f"resumed tag {name!r} of queue {queue!r}")

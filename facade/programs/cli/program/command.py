@@ -122,3 +122,8 @@ def noun(name: str, about: str) -> Noun:
 def yes_option(callback: Callback) -> Callback:
     """Adds --yes."""
     return click.option("--yes", "-y", is_flag=True, help="Do not ask.")(callback)
+
+
+def reason_option(callback: Callback) -> Callback:
+    """Adds --reason."""
+    return click.option("--reason", metavar="TEXT", help="Why, for whoever looks.")(callback)

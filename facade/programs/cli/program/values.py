@@ -60,7 +60,17 @@ class _Condition(click.ParamType[dict[str, str]]):
         return {"name": name, "value": text} if equals else {"name": name}
 
 
+class _Place(click.ParamType[dict[str, Any]]):
+    name = "place"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> dict[str, Any]:
+        if isinstance(value, dict):
+            return value
+        return {"to": value} if value in ("earliest", "latest") else {"to_ms": moment_ms.convert(value, param, ctx)}
+
+
 moment_ms = _Moment()
+place = _Place()
 pairs = _Pair()
 condition = _Condition()
 
@@ -80,3 +90,8 @@ def redrive_policy(queue: str | None, after: int | None) -> dict[str, Any] | Non
     if (queue is None) != (after is None):
         raise click.UsageError("--dead-letter-queue and --dead-letter-after go together: one of them is missing")
     return None if queue is None else {"dead_letter_queue": queue, "max_receive_count": after}
+
+
+def reasoned(reason: str | None) -> dict[str, str] | None:
+    """A body with a reason; None without one."""
+    return None if reason is None else {"reason": reason}

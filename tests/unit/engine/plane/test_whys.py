@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from engine.plane.whys import LANE, MOST_CALLS, OF_LIBRARY, VERBS, WHYS, of_queue, of_settings
+from engine.plane.whys import LANE, MOST_CALLS, OF_LIBRARY, VERBS, WHYS, of_queue, of_settings, of_tag
 from engine.settings import Settings
-from schemas.records import TagRecord
+from schemas.records import Pause, TagRecord
 from schemas.vocabulary import Verb
 from tests.unit.engine.plane.conftest import RECORD, Known
 
@@ -44,6 +44,20 @@ def test_a_queue_without_features_is_served() -> None:
 )
 def test_a_feature_keeps_all_verbs_from_the_plane(why: str, changes: dict[str, Any]) -> None:
     assert whys_of(**changes) == dict.fromkeys(VERBS.values(), why)
+
+
+def test_a_pause_keeps_receives_of_its_tag_from_the_plane_and_nothing_else() -> None:
+    pause = Pause("me", 1)
+    other = TagRecord(1, "other", 1, 0, [0])
+    tags = [*RECORD.tags, other]
+    known = Known()
+    for paused, whys in (
+        ({"paused": pause}, [{Verb.RECEIVE: "paused"}] * 2),
+        ({"tags": [*RECORD.tags, msgspec.structs.replace(other, paused=pause)]}, [{}, {Verb.RECEIVE: "paused"}]),
+        ({"paused": pause, "fifo": True}, [dict.fromkeys(VERBS.values(), "fifo")] * 2),
+    ):
+        known.put("queue", "orders", msgspec.structs.replace(RECORD, **{"tags": tags, **paused}), 0)
+        assert [of_tag(known.queues["orders"], tag) for tag in (0, 1)] == whys
 
 
 def test_delays_and_durable_acks_keep_nothing_from_the_plane() -> None:

@@ -23,7 +23,10 @@ from schemas.vocabulary import Level, Role, Verb
 
 SEND, RECEIVE, HANDLE, INFO = "send", "receive", "ack extend release kill", "get_queue get_redrive_policy"
 PEEK, DELETE_PEEK = "peek query", "delete_message cancel reschedule unpark"
-REST = "set_queue delete_queue purge copy_queue set_redrive_policy create_tag list_tags delete_tag redrive list_grants"
+REST = (
+    "set_queue delete_queue purge pause resume copy_queue set_redrive_policy create_tag list_tags delete_tag seek "
+    "redrive list_grants"
+)
 WATCH = "add_alert delete_alert list_alerts set_daily_statistics get_statistics"
 # The verbs of each level, as the document words them.
 TABLE = {

@@ -75,6 +75,7 @@ class _Queue:
     def __init__(self, name: str, incarnation: str) -> None:
         self.name = name
         self.incarnation = incarnation
+        self.paused = frozenset[int]()
 
 
 async def test_who_asks_at_once_shares_a_read() -> None:
