@@ -58,7 +58,7 @@ def _attributes(attributes: dict[str, Attribute]) -> bytes:
 def _origin(origin: Origin) -> bytes:
     texts = (origin.from_id, origin.from_tag, origin.original_id, origin.original_queue, origin.original_tag, origin.reason)
     numbers = (origin.receive_count, origin.first_received_at_ms, origin.original_sent_at_ms, origin.moved_at_ms)
-    return b"".join((_SOME, *map(text, texts), *map(long, numbers)))
+    return b"".join((_SOME, *map(text, texts), *map(long, numbers), text(origin.note)))
 
 
 @lru_cache(maxsize=256)

@@ -103,7 +103,7 @@ class Leased(Struct, frozen=True):
 
 class Dying(Struct, frozen=True):
     """A message to be moved to the dead-letter queue by who got this. `again_ms`: a lost mover had
-    it until then, 0 = none.
+    it until then, 0 = none. `note`: what the consumer said who killed it; a script never knows it.
     """
 
     offset: int
@@ -113,6 +113,7 @@ class Dying(Struct, frozen=True):
     again_ms: int
     reason: str
     packed: bytes
+    note: str = ""
 
 
 class Received(Struct, frozen=True):

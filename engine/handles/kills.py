@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
-from engine.errors import NotAllowedOnQueue
+from msgspec.structs import replace
+
+from engine.errors import InvalidValue, NotAllowedOnQueue
 from engine.handles.by_unit import WORDS, ByUnit
 from engine.handles.handles import Handles, answers, rows_of
 from engine.handles.refusals import Refusals
+from engine.rules.limits import check_reason
 from engine.rules.queue import Queue
 from engine.rules.rights import Targets
 from engine.shapes import EntryResult
@@ -43,10 +46,16 @@ class Kills:
         self._move_dead = move_dead
         self._refusals = refusals
 
-    async def kill(self, queue: Queue, texts: Sequence[str], *, all_or_none: bool = False) -> list[EntryResult]:
+    async def kill(
+        self, queue: Queue, texts: Sequence[str], reasons: Sequence[str] = (), *, all_or_none: bool = False
+    ) -> list[EntryResult]:
         """Sends messages to the dead-letter queue now. Raises NotAllowedOnQueue without a redrive
         policy that works.
+
+        `reasons`: one for each handle, or none: what its dead letter says. Redis does not know
+        them: whoever takes over from a worker that dies meanwhile moves the message without.
         """
+        notes = _notes(texts, reasons)
         queue, good, handles, refused = await self._handles.parse(queue, texts, state_until(), all_or_none=all_or_none)
         asked = {handle.tag for handle in handles}
         for tag in [tag for tag in queue.tags if tag.id in asked] or queue.tags[:1]:
@@ -56,7 +65,8 @@ class Kills:
         async def call(unit: Unit, g: int, tag: int, indexes: Sequence[int]) -> list[str]:
             pairs = rows_of([handles[i] for i in indexes])
             killed = await leases.kill(unit, g, tag, pairs, move_ms=MOVER_LEASE_MS)
-            dying = [k.dying for k in killed if k.status == EntryStatus.OK]
+            rows = zip(indexes, killed, strict=True)
+            dying = [replace(k.dying, note=notes.get(good[i], "")) for i, k in rows if k.status == EntryStatus.OK]
             if dying:
                 record = next(t for t in queue.tags if t.id == tag)
                 await self._move_dead(queue, record, unit.partition, dying)
@@ -76,3 +86,13 @@ class Kills:
             target = policy.dead_letter_queue
             about = _FAULTS[PolicyFault(fault)].format(name=repr(queue.name), target=repr(target))
             raise NotAllowedOnQueue(about, field="queue", given=queue.name)
+
+
+def _notes(texts: Sequence[str], reasons: Sequence[str]) -> dict[str, str]:
+    """The reason of each handle. Raises InvalidValue."""
+    if len(reasons) not in (0, len(texts)):
+        about = f"there must be one reason for each of the {len(texts)} handles, or none, given {len(reasons)}"
+        raise InvalidValue(about, field="reasons", limit=len(texts), given=len(reasons))
+    for reason in reasons:
+        check_reason(reason)
+    return dict(zip(texts, reasons, strict=False))

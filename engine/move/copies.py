@@ -36,6 +36,7 @@ class Held(msgspec.Struct, frozen=True):
     reason: str
     again_ms: int
     until_ms: int
+    note: str = ""
 
 
 class Copies:

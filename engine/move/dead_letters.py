@@ -161,7 +161,7 @@ class DeadLetters:
                 left += [d] if d.offset not in over and d.offset not in unread else []
                 continue
             first_ms, sent_ms = d.first_received_at_ms, found.sent_at_ms
-            held.append((d, Held(d.offset, d.nonce, found.message, sent_ms, d.count, first_ms, d.reason, d.again_ms, until_ms)))
+            held.append((d, Held(d.offset, d.nonce, found.message, sent_ms, d.count, first_ms, d.reason, d.again_ms, until_ms, d.note)))
         return held, left, [d for d in dying if d.offset in unread]
 
 

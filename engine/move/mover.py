@@ -170,6 +170,7 @@ def _moved(queue: Queue, tag: TagRecord, held: Held, from_id: str, kind: str) ->
         first_received_at_ms=held.first_received_at_ms,
         original_sent_at_ms=before.original_sent_at_ms if before else held.sent_at_ms,
         moved_at_ms=now_ms(),
+        note=held.note,
     )
     attributes = {name: a for name, a in held.message.attributes.items() if name != RESERVED_ATTRIBUTE}
     if kind == "dead":

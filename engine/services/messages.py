@@ -143,11 +143,14 @@ class MessageService:
         return await self._leases.release(found, handles, delay_ms, until, all_or_none=all_or_none)
 
     @bounded(MESSAGES_S)
-    async def kill(self, by: Principal, queue: str, handles: list[str], *, all_or_none: bool = False) -> list[EntryResult]:
+    async def kill(
+        self, by: Principal, queue: str, handles: list[str], reasons: Sequence[str] = (), *, all_or_none: bool = False
+    ) -> list[EntryResult]:
         """Sends messages to the dead-letter queue now; ok = it has them. Raises NotAllowedOnQueue
         without a policy. `reasons`: for each handle one that its dead letter tells, or none.
         """
-        return await self._kills.kill(await self._gate.queue(by, Verb.KILL, queue), handles, all_or_none=all_or_none)
+        found = await self._gate.queue(by, Verb.KILL, queue)
+        return await self._kills.kill(found, handles, reasons, all_or_none=all_or_none)
 
     @bounded(MESSAGES_S)
     async def peek(self, by: Principal, queue: str, id_or_handle: str, tag: str | None, *, held: bool = False) -> Peeked:

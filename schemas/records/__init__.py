@@ -20,7 +20,7 @@ class Attribute(Struct, frozen=True):
 
 class Origin(Struct, frozen=True):
     """Where a moved message came from. `from_*` is the step that made this record, `original_*` the
-    first send.
+    first send; `note` is what the consumer said who killed it.
     """
 
     from_id: str
@@ -33,6 +33,7 @@ class Origin(Struct, frozen=True):
     first_received_at_ms: int
     original_sent_at_ms: int
     moved_at_ms: int
+    note: str = ""
 
 
 class BatchMark(Struct, frozen=True):

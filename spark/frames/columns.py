@@ -49,6 +49,7 @@ ORIGIN = row(
     first_received_at_ms=LONG,
     original_sent_at_ms=LONG,
     moved_at_ms=LONG,
+    note=TEXT,
 )
 
 # One row per record of a queue's topic, whatever is in it. Key: queue, partition, offset.
@@ -140,6 +141,7 @@ DEAD_LETTERS = row(
     address=TEXT,
     dead_at=TIME,  # Log-append time of the dead letter.
     reason=TEXT,  # exhausted | killed.
+    note=TEXT,  # What the consumer said who killed it; empty = nothing.
     source_queue=TEXT,  # Where it died; null when that queue is gone.
     source_incarnation=TEXT,
     source_tag=TEXT,

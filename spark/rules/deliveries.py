@@ -144,6 +144,7 @@ def _dead_letter_columns() -> list[Column]:
         "address": F.concat_ws("/", "incarnation", "partition", "offset"),
         "dead_at": F.col("sent_at"),
         "reason": F.col("origin.reason"),
+        "note": F.col("origin.note"),
         "source_tag": F.col("origin.from_tag"),
         "source_partition": _partition_of(F.col("origin.from_id")),
         "source_offset": _offset_of(F.col("origin.from_id")),

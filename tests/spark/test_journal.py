@@ -240,7 +240,7 @@ def test_dead_letters_name_their_source_and_what_became_of_them(spark_session: S
             "from_id": source, "from_tag": "billing", "original_id": "first", "original_queue": "orders",
             "original_tag": "default",
             "reason": reason, "receive_count": 3, "first_received_at_ms": 0, "original_sent_at_ms": BEGIN_MS - 500,
-            "moved_at_ms": 0,
+            "moved_at_ms": 0, "note": f"note of {reason}",
         }  # fmt: skip
 
     messages = frame(
@@ -264,13 +264,23 @@ def test_dead_letters_name_their_source_and_what_became_of_them(spark_session: S
     found = dead_letters_of(messages, journal, runs, queues)
 
     of_source = ("source_queue", "source_tag", "source_partition", "source_offset")
-    columns = ("offset", "address", "reason", *of_source, "first_received_at", "lived_ms", "settled_how", "settled_at")
+    columns = (
+        "offset",
+        "address",
+        "reason",
+        "note",
+        *of_source,
+        "first_received_at",
+        "lived_ms",
+        "settled_how",
+        "settled_at",
+    )
     place = ("pay", "billing", 5, (1 << 39) + 77, None, 600)
     assert rows_of(found, *columns) == [
-        (0, f"{INCARNATION}/0/0", "exhausted", *place, "purged", at(999)),
-        (1, f"{INCARNATION}/0/1", "killed", *place, "moved", at(900)),
-        (5, f"{INCARNATION}/0/5", "killed", *place, "settled", at(100)),
-        (7, f"{INCARNATION}/0/7", "killed", *place, None, None),
+        (0, f"{INCARNATION}/0/0", "exhausted", "note of exhausted", *place, "purged", at(999)),
+        (1, f"{INCARNATION}/0/1", "killed", "note of killed", *place, "moved", at(900)),
+        (5, f"{INCARNATION}/0/5", "killed", "note of killed", *place, "settled", at(100)),
+        (7, f"{INCARNATION}/0/7", "killed", "note of killed", *place, None, None),
     ]
 
 

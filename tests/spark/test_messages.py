@@ -24,7 +24,7 @@ def _messages(spark_session: SparkSession, *given: dict[str, Any]) -> DataFrame:
 
 
 def test_a_message_is_read_in_full(spark_session: SparkSession) -> None:
-    origin = Origin("id-1", "billing", "id-0", "first", "default", "killed", 3, 11, 12, 13)
+    origin = Origin("id-1", "billing", "id-0", "first", "default", "killed", 3, 11, 12, 13, "no such customer")
     message = Message(
         "grüß".encode(),
         {"n": Attribute("number", b"7")},
@@ -56,7 +56,7 @@ def test_a_message_is_read_in_full(spark_session: SparkSession) -> None:
         "origin": {"from_id": "id-1", "from_tag": "billing", "original_id": "id-0", "original_queue": "first",
                    "original_tag": "default",
                    "reason": "killed", "receive_count": 3, "first_received_at_ms": 11, "original_sent_at_ms": 12,
-                   "moved_at_ms": 13},
+                   "moved_at_ms": 13, "note": "no such customer"},
     }  # fmt: skip
 
 

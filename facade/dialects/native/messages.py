@@ -19,6 +19,7 @@ from facade.dialects.native.wire.replies import PageReply, PeekedReply, ReceiveR
 from facade.dialects.native.wire.shapes import (
     ExtendBody,
     HandlesBody,
+    KillBody,
     PeekQuery,
     QueryMessages,
     ReceiveBody,
@@ -29,6 +30,7 @@ from facade.dialects.native.wire.shapes import (
 from facade.dialects.native.wire.translate import distinct, entries_of, filter_of, filter_of_query
 from facade.dialects.native.wire.units import MESSAGE_RULE, QUEUE_RULE, to_ms
 from facade.http.operation import Answer, Call, Operation
+from facade.http.problem import ProblemError
 from schemas.filters import Text
 
 if TYPE_CHECKING:
@@ -85,9 +87,12 @@ async def release(engine: Engine, call: Call) -> Answer:
 
 async def kill(engine: Engine, call: Call) -> Answer:
     """Send messages to the dead-letter queue now."""
-    return Answer(
-        results_reply(await engine.messages.kill(call.by, call.path["queue"], distinct(call.body.handles, _HANDLES), all_or_none=True))
-    )
+    body: KillBody = call.body
+    handles = distinct(body.handles, _HANDLES)
+    if body.reason and body.reasons is not None:
+        raise ProblemError("duplicate_value", "A kill has reason or reasons, not both.", field="reasons")
+    reasons = ([body.reason] * len(handles) if body.reason else []) if body.reasons is None else body.reasons
+    return Answer(results_reply(await engine.messages.kill(call.by, call.path["queue"], handles, reasons, all_or_none=True)))
 
 
 async def peek(engine: Engine, call: Call) -> Answer:
@@ -196,7 +201,7 @@ OPERATIONS = (
     _verb("ack", "ack", "Settle messages: they are not received again under their tag", ack, HandlesBody, ResultsReply),
     _verb("extend", "extend", "Give leases a new length, counted from now", extend, ExtendBody, ResultsReply),
     _verb("release", "release", "Give messages back, to be received again after a delay", release, ReleaseBody, ResultsReply),
-    _verb("kill", "kill", "Send messages to the dead-letter queue now", kill, HandlesBody, ResultsReply),
+    _verb("kill", "kill", "Send messages to the dead-letter queue now", kill, KillBody, ResultsReply),
     _inspecting(
         "query",
         "GET",

@@ -50,7 +50,13 @@ def test_ls_asks_for_queues_for_dead_letters_page_by_page_and_for_nothing_of_eac
 
 
 def test_show_has_where_a_letter_came_from(cli: Cli) -> None:
-    origin = {"original_queue": "a", "reason": "exhausted", "receive_count": 3, "moved_at_ms": 1795469815321}
+    origin = {
+        "original_queue": "a",
+        "reason": "killed",
+        "note": "late",
+        "receive_count": 3,
+        "moved_at_ms": 1795469815321,
+    }
     letter = {"id": "m", "state": "ready", "body": "x", "origin": origin}
     cli.service.on("GET /v1/queues/a.dead/messages", (200, {"messages": [letter], "next": None}))
 
@@ -60,11 +66,12 @@ def test_show_has_where_a_letter_came_from(cli: Cli) -> None:
         "id",
         "origin.original_queue",
         "origin.reason",
+        "origin.note",
         "origin.receive_count",
         "origin.moved_at_ms",
         "body",
     ]
-    assert line.split() == ["m", "a", "exhausted", "3", "2026-11-23T21:36:55.321Z", "x"]
+    assert line.split() == ["m", "a", "killed", "late", "3", "2026-11-23T21:36:55.321Z", "x"]
     assert cli.service.asked == [("GET", "/v1/queues/a.dead/messages?state=ready&limit=50", None)]
 
 

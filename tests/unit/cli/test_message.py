@@ -193,9 +193,11 @@ def test_extend_and_kill(cli: Cli) -> None:
 
     assert cli("message", "extend", "q", "h", "--lease-seconds", "60").code == 0
     assert cli("message", "kill", "q", "h").code == 0
+    assert cli("message", "kill", "q", "h", "--reason", "late").code == 0
     assert [body for _, _, body in cli.service.asked] == [
         {"entries": [{"handle": "h", "lease_seconds": 60.0}]},
         {"handles": ["h"]},
+        {"handles": ["h"], "reason": "late"},
     ]
 
 

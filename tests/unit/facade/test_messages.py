@@ -107,7 +107,9 @@ async def test_a_receiver_who_names_nothing_gets_the_queues_settings(
     ("verb", "body", "arguments"),
     [
         ("ack", {"handles": ["a", "b"]}, (["a", "b"],)),
-        ("kill", {"handles": ["a"]}, (["a"],)),
+        ("kill", {"handles": ["a"]}, (["a"], [])),
+        ("kill", {"handles": ["a", "b"], "reason": "late"}, (["a", "b"], ["late", "late"])),
+        ("kill", {"handles": ["a", "b"], "reasons": ["late", ""]}, (["a", "b"], ["late", ""])),
         ("release", {"handles": ["a"]}, (["a"], 0)),
         ("release", {"handles": ["a"], "delay_seconds": 0.001}, (["a"], 1)),
         ("extend", {"entries": [{"handle": "a", "lease_seconds": 1.5}]}, ([ExtendEntry("a", 1500)],)),

@@ -13,7 +13,17 @@ FULL = Message(
     lease_ms=0,
     sender="alice",
     origin=Origin(
-        "id", "tag", "first", "orders", "default", "killed", 3, 1_700_000_000_000, 1_600_000_000_000, 1_800_000_000_000
+        "id",
+        "tag",
+        "first",
+        "orders",
+        "default",
+        "killed",
+        3,
+        1_700_000_000_000,
+        1_600_000_000_000,
+        1_800_000_000_000,
+        "note",
     ),
     batch=BatchMark("b", 2, 3),
     group="g",

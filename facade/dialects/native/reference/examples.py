@@ -89,7 +89,7 @@ HOT = {
     "ack": Example({"handles": [_HANDLE]}, _results()),
     "extend": Example({"entries": [{"handle": _HANDLE, "lease_seconds": 60}]}, _results(next_visible_at_ms=_AT + 60_000)),
     "release": Example({"handles": [_HANDLE], "delay_seconds": 5}, _results(next_visible_at_ms=_AT + 5000)),
-    "kill": Example({"handles": [_HANDLE]}, _results()),
+    "kill": Example({"handles": [_HANDLE], "reason": "no such customer"}, _results()),
 }
 _USER = {
     "name": "billing",

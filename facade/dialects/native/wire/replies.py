@@ -184,6 +184,7 @@ class OriginReply(Reply, frozen=True, kw_only=True):
     first_received_at_ms: FirstReceived
     original_sent_at_ms: Annotated[Moment, about("When it was sent first (epoch ms).")]
     moved_at_ms: Annotated[Moment, about("When it was moved (epoch ms).")]
+    note: Annotated[str, about("What the consumer said who killed it; empty = nothing.")]
 
 
 BodyText = Annotated[str, about("The body, if it is text.")]

@@ -210,6 +210,17 @@ class HandlesBody(Body, frozen=True, kw_only=True):
     handles: Handles
 
 
+Why = Annotated[str, Meta(max_length=MAX_REASON)]
+
+
+class KillBody(Body, frozen=True, kw_only=True):
+    """1 to 100 different handles; their dead letters tell why."""
+
+    handles: Handles
+    reason: Annotated[Why, Meta(description="Why, of all of them; up to 200 printable characters.")] = ""
+    reasons: Annotated[list[Why], items("handles", "In place of reason: one for each handle, in their order.")] | None = None
+
+
 class ReleaseBody(Body, frozen=True, kw_only=True):
     """1 to 100 different handles; their messages are receivable again after the delay."""
 

@@ -18,7 +18,16 @@ from facade.programs.connect.client import path_to
 from schemas.vocabulary import MessageState
 
 command = noun("dlq", REMOTE["dlq"][1])
-LETTER = ("id", "origin.original_queue", "origin.reason", "origin.receive_count", "origin.moved_at_ms", "body", "body_base64")
+LETTER = (
+    "id",
+    "origin.original_queue",
+    "origin.reason",
+    "origin.note",
+    "origin.receive_count",
+    "origin.moved_at_ms",
+    "body",
+    "body_base64",
+)
 
 
 @command.verb("ls", "leaseway dlq ls", "leaseway dlq ls --prefix shop- -o json")

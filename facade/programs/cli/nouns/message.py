@@ -8,11 +8,11 @@ from typing import Any
 import click
 
 from facade.programs.cli.nouns.messages import looking, sending, settling
-from facade.programs.cli.program.command import noun, yes_option
+from facade.programs.cli.program.command import noun, reason_option, yes_option
 from facade.programs.cli.program.completion import queue_names
 from facade.programs.cli.program.each import each
 from facade.programs.cli.program.session import Session
-from facade.programs.cli.program.values import condition, moment_ms, words_of
+from facade.programs.cli.program.values import condition, moment_ms, reasoned, words_of
 from facade.programs.cli.words import REMOTE
 from facade.programs.connect.client import path_to
 from schemas.vocabulary import MessageState
@@ -181,12 +181,13 @@ def release(session: Session, queue: str, handles: tuple[str, ...], delay_second
     settling.settle(session, queue, "release", handles, {"delay_seconds": delay_seconds})
 
 
-@command.verb("kill", "leaseway message kill orders HANDLE")
+@command.verb("kill", "leaseway message kill orders HANDLE", "leaseway message kill orders HANDLE --reason 'no such customer'")
 @_queue
 @_handles
-def kill(session: Session, queue: str, handles: tuple[str, ...]) -> None:
+@reason_option
+def kill(session: Session, queue: str, handles: tuple[str, ...], reason: str | None) -> None:
     """Send messages to the dead-letter queue now."""
-    settling.settle(session, queue, "kill", handles)
+    settling.settle(session, queue, "kill", handles, reasoned(reason))
 
 
 @command.verb("rm", "leaseway message rm orders ID ID --yes")
