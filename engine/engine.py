@@ -1,10 +1,12 @@
-"""The engine of a worker: starts and stops its parts, and has its verbs as six services."""
+"""The engine of a worker: starts and stops its parts, and has its verbs as services."""
 
 from __future__ import annotations
 
 from engine.gate import Gate
 from engine.services.alerts import AlertService
 from engine.services.callers import CallerService
+from engine.services.definitions.around import Services
+from engine.services.definitions.definitions import DefinitionService
 from engine.services.messages import MessageService
 from engine.services.queues import QueueService
 from engine.services.routes import Routes
@@ -36,6 +38,9 @@ class Engine:
         self.tasks = TaskService(gate, catalog, access, administration.tasks, messages.parking)
         self.alerts = AlertService(gate, catalog, watching, base.alarms)
         self.transactions = TransactionService(gate, catalog, access, transacted)
+        creating, watches = administration.queues.creating, watching.watches
+        services = Services(self.queues, self.callers, self.alerts)
+        self.definitions = DefinitionService(gate, catalog, access, creating, watches, services)
         self.routes = Routes(gate, catalog, self.plane, messages.receives.wake)
 
     async def start(self) -> None:

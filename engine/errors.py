@@ -39,6 +39,11 @@ class EngineError(Exception):
     def detail(self) -> str:
         return str(self.args[0])
 
+    def place(self, path: str) -> None:
+        """It is about what stands at a path of a document."""
+        self.args = (f"{path}: {self.detail}",)
+        self.field = f"{path}.{self.field}" if self.field else path
+
 
 class NotFound(EngineError):
     """There is no such thing."""

@@ -9,6 +9,7 @@ from typing import Any, Final
 from engine.engine import Engine
 from engine.services.alerts import AlertService
 from engine.services.callers import CallerService
+from engine.services.definitions.definitions import DefinitionService
 from engine.services.messages import MessageService
 from engine.services.queues import QueueService
 from engine.services.tasks import TaskService
@@ -21,6 +22,7 @@ SERVICES: Final[dict[str, type]] = {
     "tasks": TaskService,
     "alerts": AlertService,
     "transactions": TransactionService,
+    "definitions": DefinitionService,
 }
 
 

@@ -82,6 +82,15 @@ class Tables:
         elif kind == "claim" and isinstance(value, ClaimRecord):
             self.claimed(value)
 
+    def future(self) -> Tables:
+        """A copy of what is known of queues, to see what would be: nobody is told of it."""
+        copied = Tables(self._prefix, Signal[[Queue]]())
+        copied.queues.update(self.queues)
+        copied.names.extend(self.names)
+        copied.by_incarnation.update(self.by_incarnation)
+        copied.sources.update({name: set(sources) for name, sources in self.sources.items()})
+        return copied
+
     def ended(self, queue: Queue) -> EngineError:
         """Why a life of a queue is not in the catalog: QueueNotFound, or QueueRenewed when there is
         a later one, which a verb that is repeated finds.

@@ -43,19 +43,12 @@ class Queues:
             old = queue.record
             if edit is not None:
                 settings = _merged(settings, edit(old))
-                check_settings(settings)
-            _check_fixed(old, settings)
-            check_fifo_settings(settings, old.fifo)
+            record = changed_record(old, settings)
             if settings.dedup_scope not in (None, old.dedup_scope):
                 await self._check_empty(queue)
             if settings.redrive_policy is not None:
                 policy = self._policies.checked(by, name, settings.redrive_policy, fifo=old.fifo, dead_letter=old.dead_letter)
-                settings = msgspec.structs.replace(settings, redrive_policy=policy)
-            changes = named(settings)
-            if "grants" in changes:
-                changes["grants"] = with_policy(old.grants, changes["grants"])
-            record = msgspec.structs.replace(old, **changes)
-            check_own_delay(record)
+                record = msgspec.structs.replace(record, redrive_policy=policy)
             record = with_exhausted(record, settings)
             keep_ms = await self._topic_retention.raise_for(queue, record, change)
             written = await self._records.write(record, change)
@@ -84,6 +77,21 @@ class Queues:
             record = with_exhausted(msgspec.structs.replace(record, redrive_policy=policy), QueueSettings())
             queue = await self._records.write(record, change)
             return as_asked(queue.record.redrive_policy)
+
+
+def changed_record(old: QueueRecord, settings: QueueSettings) -> QueueRecord:
+    """The record with what is named changed, and with its redrive policy as it is asked for. Raises
+    InvalidValue, NotAllowedOnQueue.
+    """
+    check_settings(settings)
+    _check_fixed(old, settings)
+    check_fifo_settings(settings, old.fifo)
+    changes = named(settings)
+    if "grants" in changes:
+        changes["grants"] = with_policy(old.grants, changes["grants"])
+    record = msgspec.structs.replace(old, **changes)
+    check_own_delay(record)
+    return record
 
 
 def _check_fixed(record: QueueRecord, settings: QueueSettings) -> None:

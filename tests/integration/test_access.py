@@ -19,6 +19,7 @@ from engine.errors import (
 )
 from engine.meters.shapes import MetricQuery
 from engine.meters.statistics import day_of
+from engine.services.definitions.shapes import Definitions, QueueDefinition
 from engine.shapes import ExtendEntry, Principal, SendEntry
 from runtime.clock import now_ms
 from schemas.records.settings import QueueSettings, RedrivePolicy
@@ -129,9 +130,10 @@ async def test_every_verb_refuses_a_stranger_and_changes_nothing(guarded: Engine
         "get_daily_statistics": ("hers",),
         "statistics": ("hers", day_of(now_ms())),
         "query_metric": ("hers", MetricQuery("send_request.count", 0, 60_000, 60_000)),
+        "put_definitions": (Definitions([QueueDefinition("hers", QueueSettings(delay_ms=5))], []),),
     }
     asked = {name for name, verb in verbs().items() if "by" in inspect.signature(verb).parameters}
-    others = {"list_queues", "list_shared", "list_counts", "count_each", "check", "record"}
+    others = {"list_queues", "list_shared", "list_counts", "count_each", "check", "record", "get_definitions"}
     assert asked == {*arguments, *others}, "a verb is not tried here"
     for verb, given in arguments.items():
         # Nobody tells him that there is such a queue, but for one that is to be made by that name.

@@ -15,6 +15,7 @@ from engine.engine import Engine
 from engine.errors import EngineError, StoreUnavailable
 from engine.meters.shapes import MetricQuery
 from engine.meters.statistics import day_of
+from engine.services.definitions.shapes import Definitions
 from engine.shapes import ExtendEntry, SendEntry
 from runtime import deadline
 from schemas.records.settings import QueueSettings, RedrivePolicy
@@ -95,6 +96,8 @@ VERBS: dict[str, Verb] = {
     "get_user": lambda e, at: e.callers.get_user(BY, "somebody"),
     "get_user_use": lambda e, at: e.callers.get_user_use(BY, "somebody"),
     "ready": lambda e, at: e.ready(),
+    "get_definitions": lambda e, at: e.definitions.get_definitions(BY),
+    "put_definitions": lambda e, at: e.definitions.put_definitions(BY, Definitions([], [])),
     "prepare": lambda e, at: e.transactions.prepare(BY, "q", "g", [SendEntry(b"m")], 0),
     "get_transaction": lambda e, at: e.transactions.get_transaction(BY, at["half"]),
     "list_transactions": lambda e, at: e.transactions.list_transactions(BY, "q", None, 10),

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from facade.programs.cli.output.cells import cell
 from facade.programs.stack.processes.ports import free_port
@@ -381,3 +382,39 @@ def test_a_list_of_queues_costs_at_most_a_fifth_of_a_second_of_processor(leasewa
         costs.append(spent() - before)
 
     assert min(costs) <= 0.2, costs
+
+
+def test_definitions_go_from_one_service_to_another(leaseway: Leaseway, admin: Leaseway, tmp_path: Path) -> None:
+    leaseway.ok("queue", "create", "defs-line", "--fifo", "--lease-seconds", "7")
+    leaseway.ok("queue", "create", "defs-zdead")
+    leaseway.ok("queue", "create", "defs-orders", "--dead-letter-queue", "defs-zdead", "--dead-letter-after", "5")
+    leaseway.ok("tag", "create", "defs-orders", "eu", "--where", "region=eu", "--where", "kind")
+    leaseway.ok("grant", "set", "defs-orders", "billing", "handle", "--tag", "eu")
+    leaseway.ok("api", "POST", "/v1/queues/defs-orders/alerts", "--data",
+                '{"subject": "send_request", "measurement": "count", "threshold": 1000}')  # fmt: skip
+    given = yaml.safe_load(leaseway.ok("export", "--prefix", "defs-").out)
+    assert [queue["name"] for queue in given["queues"]] == ["defs-line", "defs-orders", "defs-zdead"]
+    given["users"] = [{"name": "billing", "queues": 7}]
+    file = tmp_path / "queues.yaml"
+    file.write_text(yaml.safe_dump(given))
+
+    bad = json.dumps({"queues": [{"name": "defs-new"}, {**given["queues"][1], "lease_seconds": 99999}]})
+    refused = admin.run("apply", "-f", "-", given=bad)
+    assert (refused.code, "queues[1].lease_seconds must be 0 to 43200" in refused.err) == (2, True), refused.err
+    assert admin.run("diff", "-f", str(file)).code == 1
+    assert len(admin.json("apply", "-f", str(file), "--dry-run")) == 7
+    assert admin.names("queue", "ls", "--prefix", "defs-") == []
+    assert len(admin.json("apply", "-f", str(file))) == 7
+    assert admin.ok("diff", "-f", str(file)).out == "" or admin.json("diff", "-f", str(file)) == []
+    shown = yaml.safe_load(admin.ok("export", "--prefix", "defs-").out)
+    assert shown["queues"] == given["queues"]
+    assert admin.json("user", "show", "billing")["queues"] == 7
+    assert leaseway.json("apply", "-f", "-", given=admin.ok("export", "--prefix", "defs-").out)[0]["kind"] == "user"
+
+    del given["queues"][1]["tags"][0], given["users"]
+    file.write_text(json.dumps(given))
+    assert admin.json("apply", "-f", str(file)) == []
+    assert admin.run("apply", "-f", str(file), "--prune", "tags").code == 2
+    (gone,) = admin.json("apply", "-f", str(file), "--prune", "tags", "--yes")
+    assert (gone["action"], gone["kind"], gone["queue"], gone["name"]) == ("delete", "tag", "defs-orders", "eu")
+    assert admin.names("tag", "ls", "defs-orders") == ["default"]

@@ -5,6 +5,7 @@ A user is a principal, or an account as a whole, and needs no record until somet
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -53,12 +54,16 @@ class Users:
 
     async def set(self, name: str, **changes: Any) -> UserInfo:
         """Changes what is named. Raises InvalidValue."""
-        check_name("user", name)
-        webhook = changes.get("webhook")
-        if webhook:
-            target_of(webhook)
-        check_user({field: value for field, value in changes.items() if field != "webhook"})
+        check_changes(name, changes)
         async with self._catalog.change(f"user/{name}") as change:
             record = self._catalog.users.get(name) or UserRecord(name, 0)
             await change.write(f"user/{name}", msgspec.structs.replace(record, modified_at_ms=now_ms(), **changes))
         return self.get(name)
+
+
+def check_changes(name: str, changes: Mapping[str, Any]) -> None:
+    """Raises InvalidValue for what can't be noted of a user."""
+    check_name("user", name)
+    if webhook := changes.get("webhook"):
+        target_of(webhook)
+    check_user({field: value for field, value in changes.items() if field != "webhook"})

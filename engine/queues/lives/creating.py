@@ -21,6 +21,7 @@ from engine.rules.queue import Queue
 from engine.rules.rights import as_asked
 from engine.shapes import NewTag, Principal
 from runtime.clock import now_ms
+from schemas.records import QueueRecord
 from schemas.records.settings import QueueSettings, named
 
 # Labels are for who looks, and grants are what the policy means.
@@ -47,13 +48,7 @@ class Creating:
         """Makes a queue with its tags; an equal one that exists is fine (False), whatever tags it
         has. Raises InvalidValue, QueueExists, NotAllowedOnQueue, NotAuthorised.
         """
-        check_new_queue_name("name", name)
-        check_new_tags(tags)
-        check_settings(settings)
-        check_fifo_settings(settings, bool(settings.fifo))
-        check_priority_settings(settings)
-        if settings.default_tag_name:
-            check_name("default_tag_name", settings.default_tag_name)
+        record = self.checked_record(name, owner, settings, tags)
         catalog = self._catalog
         if (existing := catalog.queues.get(name)) is not None:
             return self._same(existing, settings), False
@@ -65,12 +60,28 @@ class Creating:
             policy = self._policies.checked(
                 by, name, settings.redrive_policy, fifo=bool(settings.fifo), dead_letter=bool(settings.dead_letter)
             )
-            settings = msgspec.structs.replace(settings, redrive_policy=policy)
-            record = new_record(name, owner, settings, self._partitions, tags, now_ms())
-            check_own_delay(record)
-            record = with_exhausted(record, settings)
+            record = with_exhausted(msgspec.structs.replace(record, redrive_policy=policy), settings)
             self._creations.check(record)
             return await self._making.make(record, change), True
+
+    def checked_record(self, name: str, owner: str, settings: QueueSettings, tags: Sequence[NewTag] = ()) -> QueueRecord:
+        """The record of a queue to be made, with its redrive policy as it is asked for. Raises
+        InvalidValue.
+        """
+        check_new_queue_name("name", name)
+        check_new_tags(tags)
+        check_settings(settings)
+        check_fifo_settings(settings, bool(settings.fifo))
+        check_priority_settings(settings)
+        if settings.default_tag_name:
+            check_name("default_tag_name", settings.default_tag_name)
+        record = new_record(name, owner, settings, self._partitions, tags, now_ms())
+        check_own_delay(record)
+        return record
+
+    def check_room(self, record: QueueRecord) -> None:
+        """Raises QueueExists, QuotaExceeded: see `Creations`."""
+        self._creations.check(record)
 
     def _same(self, queue: Queue, settings: QueueSettings) -> Queue:
         """Raises QueueExists when what is named differs from what is."""

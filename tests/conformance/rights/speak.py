@@ -87,6 +87,8 @@ class Native:
         body = _BODIES.get(name, operation.example.request)
         if name == "create_queue":
             body = {"name": f"native{next(_new)}", "partitions": 1}
+        elif name == "put_definitions":
+            body = {"queues": [{"name": f"native{next(_new)}", "partitions": 1}]}
         elif name == "create_key":
             body = {"key_id": f"key{next(_new)}", "principal": "somebody"}
         elif name == "copy_queue":

@@ -97,6 +97,8 @@ _OTHERS: Needs = {
     "list_shared": (Verb.LIST_QUEUES,),
     "get_rights": None,
     "get_queue_rights": KNOWN,
+    "get_definitions": (Verb.LIST_QUEUES,),
+    "put_definitions": (Verb.LIST_QUEUES, Verb.CREATE_QUEUE),
     "get_user": (Verb.MANAGE_USERS,),
     "set_contacts": (Verb.MANAGE_USERS,),
     "set_user_quota": (Verb.MANAGE_USERS,),

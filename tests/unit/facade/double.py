@@ -97,6 +97,7 @@ class RecordingEngine:
 
     def __init__(self) -> None:
         self.messages = self.queues = self.callers = self.tasks = self.alerts = self.transactions = self.routes = self
+        self.definitions = self
         self.calls: list[tuple[Any, ...]] = []
         self.answers: dict[str, Any] = {"count_each": []}
         self.error: BaseException | None = None

@@ -29,6 +29,7 @@ POST /v1/queues/{q}/tags, GET /v1/queues/{q}/tags, DELETE /v1/queues/{q}/tags/{t
 POST /v1/queues/{q}/receive, POST /v1/queues/{q}/ack, POST /v1/queues/{q}/extend, POST /v1/queues/{q}/release,
 POST /v1/queues/{q}/kill, GET /v1/queues/{q}/messages/{id}, GET /v1/queues/{q}/messages,
 DELETE /v1/queues/{q}/messages/{id},
+GET /v1/definitions, PUT /v1/definitions,
 POST /v1/queues/{q}/redrive, GET /v1/tasks/{id}, DELETE /v1/tasks/{id}, GET /live, GET /ready, GET /metrics,
 GET /subjects,
 GET /schemas/ids/{id}

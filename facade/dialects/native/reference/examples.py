@@ -252,3 +252,23 @@ WATCHING = {
     "statistics": Example(reply={"queue": "orders", "day": "2026-01-01", "complete": True, "rows": [{**_ROW, **_TIMES}]}),
     "query_metric": Example(reply={"metric": "send_request.count", "points": [{"at_ms": _AT, "value": 24}]}),
 }
+_DEFINED = {
+    "version": 1,
+    "queues": [
+        {
+            "name": "orders",
+            "lease_seconds": 60,
+            "redrive_policy": _POLICY,
+            "tags": [{"name": "billing", "filter": _FILTER}],
+            "grants": [{"principal": "billing", "level": "handle", "tag": "billing"}],
+            "alerts": [_WATCHED],
+            "daily_statistics": False,
+        }
+    ],
+    "users": [{"name": "billing", "email": "billing@example.com", "queues": 20}],
+}
+_CHANGED = {"action": "change", "kind": "queue", "name": "orders", "queue": None, "field": "lease_seconds", "before": 30, "after": 60}
+DEFINITIONS = {
+    "get_definitions": Example(reply=_DEFINED),
+    "put_definitions": Example(_DEFINED, {"dry_run": False, "changes": [_CHANGED]}),
+}

@@ -30,7 +30,7 @@ def _schema(setting: Setting) -> dict[str, Any]:
     return {RANGE: [to_seconds(bound) for bound in bounds] if in_seconds(setting) else list(bounds)}
 
 
-def _given(setting: Setting) -> Any:
+def given_type(setting: Setting) -> Any:
     """The type of a setting in a body."""
     kind: Any = _BODIES.get(setting.name)
     if kind is None:
@@ -51,7 +51,7 @@ CreateQueueBody: Any = defstruct(
     "CreateQueueBody",
     [
         ("name", Annotated[QueueName, Meta(description="The name of the new queue.")]),
-        *((wire_name(setting), _given(setting) | None, None) for setting in SETTINGS),
+        *((wire_name(setting), given_type(setting) | None, None) for setting in SETTINGS),
     ],
     bases=(Body,), frozen=True, kw_only=True, module=__name__,
     namespace={"__doc__": "A queue to create. What is not given, or null, has its default."},
@@ -59,7 +59,7 @@ CreateQueueBody: Any = defstruct(
 
 SetQueueBody: Any = defstruct(
     "SetQueueBody",
-    [(wire_name(setting), _given(setting) | UnsetType, UNSET) for setting in SETTINGS if setting.may_change],
+    [(wire_name(setting), given_type(setting) | UnsetType, UNSET) for setting in SETTINGS if setting.may_change],
     bases=(Body,), frozen=True, kw_only=True, module=__name__,
     namespace={
         "__doc__": "Settings to change; what is not given stays as it is. A redrive policy is removed by DELETE\n.../redrive-policy."

@@ -72,7 +72,7 @@ AttributeText = Annotated[str, Meta(description="The value of a string or number
 AttributeBytes = Annotated[bytes, Meta(description="The value of a binary, in base64.")]
 
 
-class ConditionBody(Body, frozen=True, kw_only=True):
+class ConditionBody(Body, frozen=True, kw_only=True, omit_defaults=True):
     """An attribute must have this type and value; of type `empty`, or with neither value, it must
     exist.
     """

@@ -1,0 +1,1 @@
+"""Definitions: what is to be there, as one document; shown, compared and applied."""

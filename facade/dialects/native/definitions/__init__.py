@@ -1,0 +1,1 @@
+"""Definitions in the native dialect."""
