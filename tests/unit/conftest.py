@@ -32,5 +32,5 @@ def described_once() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(facade.app, "document_of", document)
-        patch.setattr(facade.app, "documents", lambda _: pages())
+        patch.setattr(facade.app, "documents", lambda *_: pages())
         yield
