@@ -21,11 +21,15 @@ class Answer(http.client.HTTPResponse):
         self.fp = io.BufferedReader(_Timed(self.fp.detach(), sock))
 
 
+class Lacks(Failure, LookupError):
+    """An answer has not the field that was looked for. A template takes it for nothing."""
+
+
 class Fields(dict[str, Any]):
-    """An object of an answer. Raises Failure for a field that it has not."""
+    """An object of an answer. Raises Lacks for a field that it has not."""
 
     def __missing__(self, name: str) -> Any:
-        raise Failure(f"the answer has no {name!r}: is it a Leaseway, and of this version?", FAILED)
+        raise Lacks(f"the answer has no {name!r}: is it a Leaseway, and of this version?", FAILED)
 
 
 class Plain(http.client.HTTPConnection):

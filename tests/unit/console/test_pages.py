@@ -270,3 +270,13 @@ async def test_a_page_that_is_not_there_is_said(browser: Browser, service: Servi
     missing = await browser.get("/queue/gone")
     assert missing.status_code == 404 and "there is no queue &#39;gone&#39;" in missing.text
     assert "http-equiv" not in missing.text
+
+
+async def test_a_switch_that_is_taken_back_is_off_and_others_are_not_named(service: Service, browser: Browser) -> None:
+    service.on("GET /v1/queues/orders", (200, queue(durable_acks=True, content_dedup=True, fifo=True)))
+    service.on("PATCH /v1/queues/orders", (200, queue()))
+    await browser.get("/queue/orders/settings")
+
+    await browser.post("/queue/orders/settings", content_dedup="yes")
+
+    assert ("PATCH", "/v1/queues/orders", {"durable_acks": False}) in service.asked
