@@ -22,13 +22,13 @@ from facade.dialects.native.reference.openapi import document_of
 from facade.dialects.native.reference.page import documents
 from facade.dialects.native.routes import fastapi_app
 from facade.dialects.sqs.dialect import SqsDialect
-from facade.dialects.sqs.exchange import REQUEST_PREFIX
 from facade.http import health, metrics
 from facade.http.bounds.bounds import BOUNDS, Bounds
 from facade.http.bounds.connections import Connections, most_connections
 from facade.http.bounds.intake import Intake
 from facade.http.bounds.peers import peers_of
 from facade.http.front import Front, Hosts, Serve
+from facade.http.log.access_log import AccessLog
 from facade.http.metrics import Metrics
 from facade.http.schema_registry import Registry
 from facade.http.sockets.library import chosen
@@ -109,7 +109,7 @@ def create_app(settings: Settings, engine: Engine | None = None, tls: SSLContext
     hosts = Hosts(settings.hosts) if settings.auth == "open" else None
     dialects = [make(verbs, settings) for make in DIALECTS]
     lanes = {LANES[type(one)]: one.lanes(counts, hosts) for one in dialects if isinstance(one, SqsDialect | EmqDialect | NativeDialect)}
-    routes, trusts = None, settings.trust_proxy == "yes"
+    routes, trusts, access = None, settings.trust_proxy == "yes", AccessLog(settings.access_log_every)
     if not of_settings(settings):
-        routes = AllLanes(verbs, counts, REQUEST_PREFIX, lanes, signed=settings.auth != "open", trusts_proxy=trusts)
-    return Front(dialects, intake, counts, rest, hosts, verbs.audit, routes, trusts_proxy=trusts)
+        routes = AllLanes(verbs, counts, access, lanes, signed=settings.auth != "open", trusts_proxy=trusts)
+    return Front(dialects, intake, counts, rest, hosts, verbs.audit, routes, access=access, trusts_proxy=trusts)

@@ -50,6 +50,14 @@ class ServerSettings(Section):
     log_level: str = setting(
         "info", "Which lines the log has: info, or debug, which adds each handle that was stale and why.", words=("info", "debug")
     )
+    log_format: str = setting(
+        "text", "How a line of the log is written: text, or json, an object with its words as fields.", words=("text", "json")
+    )
+    access_log_every: int = setting(
+        0,
+        "Every how many-th answered request the log has a line for, {within}: 1 = each, 0 = none. Failures of 5xx have one each then.",
+        within=(0, 1_000_000),
+    )
     native: str = setting(
         "auto",
         "Whether the native library serves HTTP: auto (where it can, else uvicorn), require (no worker starts without it) or off.",

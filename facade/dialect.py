@@ -82,6 +82,14 @@ class Exchange(Protocol):
         """
 
     @property
+    def id_header(self) -> bytes:
+        """The header of its answers that has the id of the request, in small letters."""
+
+    @property
+    def short_id(self) -> bool:
+        """Whether the id has 24 digits, not the form of a UUID."""
+
+    @property
     def long_poll(self) -> bool:
         """The call is cancelled when its client goes. Read after `start`."""
 

@@ -36,7 +36,8 @@ class Bar:
 # of its drains (0026), 7 of the gate and the services, which were in `engine.engine`; less 8 of the
 # ground, which is a package.
 ENGINE_ARROWS = 140
-FACADE_ARROWS = 12
+# 1 of them to the log, which all of HTTP writes.
+FACADE_ARROWS = 13
 # By file, in the engine: the aim is 600. They were 858 in 180 files, before the parts with more
 # than seven arguments were divided. 465 of them are to errors, queues, the catalog, the log,
 # shapes, limits, settings, rights and the window. 62 are of definitions, which plan by all that

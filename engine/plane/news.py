@@ -64,7 +64,7 @@ class PlaneNews:
         self.refused: Signal[[Queue, int, list[tuple[int, str]]]] = Signal()
 
     def take(self, news: Sequence[Any]) -> None:
-        """Takes in one thing that the plane tells, but FAILED."""
+        """Takes in one thing that the plane tells, but FAILED and SERVED."""
         kind, first, *rest = news
         if kind == lib.GREETED:
             self.plane.link.greeted(first, read_server(rest[0]))

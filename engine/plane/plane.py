@@ -125,12 +125,12 @@ class Plane:
             return f"off: {self.why}"
         return "on" if self.link.is_up else "off: it is not connected to the Redis in use"
 
-    def start(self, library: Library, metrics_s: Sequence[float]) -> None:
-        """Has the library serve, if it can; `metrics_s`: the bounds of the metrics' times."""
+    def start(self, library: Library, metrics_s: Sequence[float], line_every: int = 0) -> None:
+        """Has the library serve, if it can; `metrics_s`, `line_every`: see `service`."""
         if self._refusal:
             return
         try:
-            library.start_plane(service(self._settings, self._connection.options(), self._kafka(), metrics_s))
+            library.start_plane(service(self._settings, self._connection.options(), self._kafka(), metrics_s, line_every))
         except (OSError, EngineError) as error:
             self.why = str(error)
             logger.warning("action=plane on=no reason=%s", error)

@@ -57,15 +57,16 @@ WORDS: Final[tuple[tuple[str, str, str], ...]] = (
 )
 
 
-def service(settings: EngineSettings, redis: Any, kafka: Mapping[str, str], metrics_s: Sequence[float]) -> list[Any]:
+def service(settings: EngineSettings, redis: Any, kafka: Mapping[str, str], metrics_s: Sequence[float], line_every: int) -> list[Any]:
     """Returns what `Library.start_plane` takes. `redis`: the options of the connection;
-    `metrics_s`: the bounds of the metrics' times.
+    `metrics_s`: the bounds of the metrics' times; `line_every`: of how many requests one has a line
+    in the access log, 0 = none has.
     """
     scripts = [(read_scripts()[name].sha.encode(), read_scripts()[name].source.encode()) for name in SCRIPTS]
     limits = [
         MAX_PER_CALL, MAX_IN_FLIGHT, round(LOOK_AGAIN_S * 1000), round(AHEAD_S * 1000), MOST_AHEAD, round(PAUSE_S * 1000),
         LEAST_LEASE_MS, MAX_LONG_POLLS, settings.kept_bytes, MAX_RECEIVE_BYTES, BATCH_RECORDS, BATCH_BYTES, RUN,
-        settings.send_timeout_ms, WAITING_SENDS, WAITING_BYTES, TABLE["retention_ms"].low,
+        settings.send_timeout_ms, WAITING_SENDS, WAITING_BYTES, TABLE["retention_ms"].low, line_every,
     ]  # fmt: skip
     formats = [[_head("message"), DEFAULT_PRIORITY], [_head("journal"), [kind.value for kind in EventKind], DRAIN_OFFSETS]]
     told = [settings.secret.encode(), formats, limits, list(BOUNDS_US), [round(s * 1_000_000) for s in metrics_s]]

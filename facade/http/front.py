@@ -19,12 +19,15 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from engine.errors import EngineError
 from engine.shapes import Principal
 from facade.dialect import Audit, Carried, Dialect, Exchange, Refusal, Response
-from facade.http.asgi import ClientGone, direct_of, reply, unless_gone
+from facade.http.asgi import ClientGone, DirectBody, direct_of, reply, unless_gone
 from facade.http.bounds.intake import Intake
 from facade.http.bounds.peers import address_of, peer_of
+from facade.http.log import request_ids
+from facade.http.log.access_log import AccessLog
 from facade.http.metrics import Metrics
 from facade.http.problem import ProblemError, refusal
 from facade.http.sockets.listener import Routes
+from runtime.asked import Asked
 from runtime.deadline import WAITED_S
 
 log = logging.getLogger("leaseway.facade")
@@ -38,7 +41,7 @@ MISDIRECTED = "misdirected"  # the verb of a request to another host's name, in 
 _WRONG_HOST = refusal("misdirected")
 # Answers that are remembered: clients name few hosts, and each request asks.
 REMEMBERED = 64
-_REQUEST_IDS = frozenset((b"x-amzn-requestid", b"x-mns-request-id"))
+CLIENT_ID = b"x-request-id"  # by which a client, or a proxy, calls its request
 # What a browser says of a page of ours, and of what its user has typed.
 _OWN_PAGES = (b"same-origin", b"none")
 # How every browser calls itself.
@@ -87,8 +90,8 @@ class Front:
     """ASGI app. The first of `dialects` that claims a request answers it; what none claims is for
     the app that `rest` makes, which may serve requests by this front too. `hosts`: by which names
     it may be reached, None = by any; then callers have proved who they are. `audit`: hears of each
-    request, None = nobody does. `routes`: what knows the requests that the plane may serve.
-    `trusts_proxy`: a proxy before us says who they are.
+    request, None = nobody does; `access` of each that was answered. `routes`: what knows the
+    requests that the plane may serve. `trusts_proxy`: a proxy before us says who they are.
     """
 
     def __init__(
@@ -101,9 +104,11 @@ class Front:
         audit: Audit | None = None,
         routes: Routes | None = None,
         *,
+        access: AccessLog | None = None,
         trusts_proxy: bool = False,
     ) -> None:
         self.routes = routes
+        self._access = access or AccessLog(0)
         self._hosts = hosts
         self._audit = audit
         self._proves = hosts is None
@@ -123,6 +128,7 @@ class Front:
             await self._unclaimed(scope, receive, send)
             return
         started = perf_counter() - WAITED_S.get()
+        number = request_ids.begin(short=exchange.short_id)
         audit = self._audit
         asked: Any = None if audit is None else audit.begin(address_of(scope, exchange.headers, trusted=self._trusts_proxy))
         direct = direct_of(scope)
@@ -142,7 +148,7 @@ class Front:
                 content, unsent = content.content, content.unsent
             response = exchange.output(content)
         except ClientGone:
-            self._metrics.observe(exchange.verb, GONE, perf_counter() - started)
+            self._ended(scope, exchange, asked, GONE, perf_counter() - started)
             return
         except Exception as error:
             if unsent is not None:
@@ -150,15 +156,13 @@ class Front:
                 unsent = None
             response = _failed(exchange, error)
             # Here: a name that kept the error would keep our frame, and with it a body.
-            await self._tell(asked, exchange, response, error)
+            await self._tell(asked, exchange, response, number, error)
         else:
             if audit is not None and asked.verb not in audit.quiet:
-                await self._tell(asked, exchange, response, None)
-        self._metrics.observe(exchange.verb, response.status, perf_counter() - started)
-        if direct is None:
-            await reply(send, response, unsent, receive)
-        elif not direct.reply(response.status, response.headers, response.body, look=unsent is not None) and unsent is not None:
-            unsent()
+                await self._tell(asked, exchange, response, number, None)
+        response.headers.append((exchange.id_header, number.encode()))
+        self._ended(scope, exchange, asked, response.status, perf_counter() - started)
+        await _give(direct, send, receive, response, unsent)
 
     async def _started(self, exchange: Exchange, by: Principal, body: bytes) -> Coroutine[Any, Any, Any]:
         """As `Exchange.start`, off the event loop. Raises what that raises."""
@@ -169,9 +173,22 @@ class Front:
             started.add_done_callback(_close)
             raise
 
-    async def _tell(self, asked: Any, exchange: Exchange, response: Response, error: Exception | None) -> None:
+    async def _tell(self, asked: Any, exchange: Exchange, response: Response, number: str, error: Exception | None) -> None:
         if self._audit is not None:
-            await self._audit.end(asked, exchange.verb, response.status, error, _request_id(exchange, response))
+            known_by = (_client_id(exchange) if exchange.id_header == CLIENT_ID else "") or number
+            await self._audit.end(asked, exchange.verb, response.status, error, known_by)
+
+    def _ended(self, scope: Scope, exchange: Exchange, asked: Any, status: int, seconds: float) -> None:
+        """Counts a request, and writes its line if it has one."""
+        self._metrics.observe(exchange.verb, status, seconds)
+        if not self._access.every or not self._access.wants(status):
+            return
+        who = Asked("") if asked is None else asked
+        peer = address_of(scope, exchange.headers, trusted=self._trusts_proxy)
+        self._access.write(
+            exchange.verb, status, seconds, request_ids.current(),
+            by="python", principal=who.principal, queue=who.queue, tag=who.tag, peer=peer, client_id=_client_id(exchange),
+        )  # fmt: skip
 
     def _holder(self, scope: Scope, exchange: Exchange, by: Principal | None) -> str:
         """Whose room a body takes that is not there yet: that of a principal who has proved to be
@@ -208,14 +225,17 @@ class Front:
             self._metrics.receive_ends()
 
 
-def answered_id(response: Response) -> bytes:
-    """The id by which an answer names its request; empty = it names none."""
-    return next((value for name, value in response.headers if name in _REQUEST_IDS), b"")
+async def _give(direct: DirectBody | None, send: Send, receive: Receive, response: Response, unsent: Callable[[], None] | None) -> None:
+    """Gives a reply to the server; `unsent` is called when nobody is there for it."""
+    if direct is None:
+        await reply(send, response, unsent, receive)
+    elif not direct.reply(response.status, response.headers, response.body, look=unsent is not None) and unsent is not None:
+        unsent()
 
 
-def _request_id(exchange: Exchange, response: Response) -> str:
-    """What the client knows the request by: our answer names it, or the client has."""
-    return (answered_id(response) or exchange.headers.get(b"x-request-id", b"")).decode("latin-1")
+def _client_id(exchange: Exchange) -> str:
+    """How the client, or a proxy, calls a request; empty = it does not."""
+    return exchange.headers.get(CLIENT_ID, b"").decode("latin-1")
 
 
 def _by_head(exchange: Exchange, method: str) -> Principal | None:

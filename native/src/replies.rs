@@ -13,7 +13,7 @@ const HEX: &[u8; 16] = b"0123456789abcdef";
 #[derive(Clone, Copy, Debug)]
 pub struct Head {
     pub media: &'static str,
-    pub id: Option<&'static str>,
+    pub id: &'static str,
 }
 
 /// Makes the heads of replies: a number for each, and the date.
@@ -31,17 +31,19 @@ impl Heads {
         Self { prefix: prefix.to_vec(), number: first, date_s: u64::MAX, date: String::new() }
     }
 
+    /// The number of the last reply.
+    pub fn last(&self) -> u64 {
+        self.number - 1
+    }
+
     /// Writes the head of a good reply of so many bytes.
     pub fn write(&mut self, output: &mut Vec<u8>, head: Head, bytes: usize, closes: bool) {
         // A vector takes all that is written.
         let _ = write!(output, "HTTP/1.1 200 OK\r\ncontent-type: {}\r\n", head.media);
-        if let Some(name) = head.id {
-            let _ = write!(output, "{name}: ");
-            output.extend_from_slice(&self.prefix);
-            let _ = write!(output, "{:012x}\r\n", self.number & 0xffff_ffff_ffff);
-            self.number += 1;
-        }
-        let _ = write!(output, "content-length: {bytes}\r\n");
+        let _ = write!(output, "{}: ", head.id);
+        output.extend_from_slice(&self.prefix);
+        let _ = write!(output, "{:012x}\r\ncontent-length: {bytes}\r\n", self.number & 0xffff_ffff_ffff);
+        self.number += 1;
         self.end(output, closes);
     }
 

@@ -106,6 +106,7 @@ class Caller:
     def native(self, verb: str, queue: str, body: Any, *, slow: bool = False) -> httpx.Response:
         began = time.monotonic()
         answer = self._http.post(f"/v1/queues/{queue}/{'messages' if verb == 'send' else verb}", json=body)
+        self.book.ids.append(answer.headers["x-request-id"])
         self.book.note(verb, answer.status_code, time.monotonic() - began, slow=slow)
         return answer
 

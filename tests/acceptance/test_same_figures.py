@@ -8,11 +8,13 @@ it. The client notes what it was answered, and how long that took at least.
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
 import signal
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
@@ -37,7 +39,10 @@ pytestmark = [
 ]
 
 WITHIN_S = 60.0
-SETTINGS = {"METER_MINUTE_S": "1", "SEND_TIMEOUT_MS": "1000", "DEFAULT_PARTITIONS": "1"}
+SETTINGS = {
+    "METER_MINUTE_S": "1", "SEND_TIMEOUT_MS": "1000", "DEFAULT_PARTITIONS": "1",
+    "LOG_FORMAT": "json", "ACCESS_LOG_EVERY": "1",
+}  # fmt: skip
 DAILY_BYTES = 20_000
 HOT = (
     "sqs.SendMessage",
@@ -333,6 +338,25 @@ class Story:
             waits = [row["latency_max_ms"] for row in rows if row["subject"] == "long_receive_request"]
             assert queue != "orders" or waits[0] >= SLOW_S * 980
 
+    def access(self) -> set[tuple[Any, ...]]:
+        """What the access log says of answers to hot verbs, without what differs at any time; its
+        ids are those of the answers.
+        """
+        assert self.service.log is not None
+        lines = [json.loads(line) for line in self.service.log.read_text().splitlines() if line.startswith("{")]
+        lines = [line for line in lines if line["logger"] == "leaseway.access" and line["verb"] in HOT]
+        # Who has left was answered nothing. A page of another site is no client of the book's.
+        answered = [line for line in lines if line["status"] != 499 and line["client_id"] != "page"]
+        assert {line["request_id"] for line in answered} <= {*self.book.ids}
+        by = Counter(line["by"] for line in answered)
+        assert not self.plane or by["plane"] >= (15 if self.required else 30)
+        assert self.plane or set(by) == {"python"}
+        assert {line["peer"] for line in answered if line["status"] < 500} == {"127.0.0.1"}
+        ended = Counter((line["verb"], str(line["status"])) for line in answered)
+        others = [key for key in self.book.ended if key[0] not in HOT or key[1] == "499" or key == ("receive", "403")]
+        assert ended == {key: n for key, n in self.book.ended.items() if key not in others}
+        return {(line["verb"], line["status"], line["principal"], line["queue"], line["tag"]) for line in answered}
+
     def audit(self) -> list[tuple[Any, ...]]:
         """What is written down, without what differs at any time."""
         topic = audit_topic(self.prefix)
@@ -348,7 +372,7 @@ class Story:
         lines = []
         for one in found:
             assert isinstance(one, AuditRecord)
-            shown = "an id" if one.request_id in self.book.ids else one.request_id
+            shown = "an id" if re.fullmatch("[0-9a-f-]{36}", one.request_id) else one.request_id
             lines.append(
                 (
                     one.principal,
@@ -402,6 +426,7 @@ def test_figures_are_the_same_whichever_way_a_request_went(
                     shapes,
                     quota,
                     story.audit(),
+                    story.access(),
                     Metrics(story.service).families - BY_CHANCE - {"leaseway_plane_requests_total"},
                 )
             )

@@ -46,7 +46,7 @@ def beside(
     with log.open("wb") as output, subprocess.Popen(command, env=environment, stdout=output, stderr=output) as process:
         try:
             _wait_ready(port, process, log)
-            yield Running(f"http://127.0.0.1:{port}")
+            yield Running(f"http://127.0.0.1:{port}", log)
         finally:
             process.terminate()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from msgspec import Struct
@@ -15,6 +16,7 @@ class Running(Struct):
     """A service that somebody else has started."""
 
     endpoint: str
+    log: Path | None = None  # what it writes, if we have started it
 
 
 @pytest.fixture(scope="session")

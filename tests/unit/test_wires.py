@@ -34,6 +34,7 @@ ALLOWED = {
     "facade/dialects/mns/wire/xml.py parser": "how expat is given its handlers",
     "facade/dialects/native/routes.py app": "how FastAPI is given a document of one's own",
     "facade/programs/cli/program/program.py sys": "a stream that was closed is None, and nobody can print to that",
+    "facade/http/log/lines.py record": "how a filter of logging tells the formatter",
     "facade/programs/stack/worker.py record": "how a filter of logging changes what is logged",
 }
 

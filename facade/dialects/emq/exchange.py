@@ -65,6 +65,8 @@ class EmqExchange(Struct, gc=False):
     suspects_get = False
     signs_body = False  # but its digest, if the head has one
     most_bytes = BODY_BYTES
+    id_header = b"x-request-id"
+    short_id = False
 
     def check_head(self) -> None:
         """Never called."""

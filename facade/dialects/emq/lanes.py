@@ -35,6 +35,7 @@ class EmqLanes(Lanes):
     """See `Lanes`."""
 
     names = _VERB
+    id_header = EmqExchange.id_header
 
     def __init__(self, common: Common, metrics: Metrics, hosts: Hosts | None) -> None:
         super().__init__(common.engine, metrics, hosts)

@@ -4,7 +4,6 @@ answer.
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Coroutine, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
@@ -34,6 +33,7 @@ from facade.dialects.mns.wire.errors import (
 )
 from facade.dialects.mns.wire.replies import document
 from facade.http.bounds.peers import Peers
+from facade.http.log import request_ids
 from facade.http.problem import ProblemError
 
 if TYPE_CHECKING:
@@ -66,6 +66,8 @@ class MnsExchange(Struct, gc=False):
     headers: Mapping[bytes, bytes]
     verb: str = OTHER
     long_poll: bool = False
+    id_header = b"x-mns-request-id"  # in small letters: SDKs look for no other spelling
+    short_id = True
     changes = True  # a GET may be a receive, which counts
     suspects_get = False
     signs_body = False  # but its digest, if the head has one
@@ -122,14 +124,13 @@ class MnsExchange(Struct, gc=False):
         """The answer of the operation."""
         answer: Answer = content
         body = document(answer.root, answer.items) if answer.root else b""
-        return _response(answer.status, body, _request_id(), answer.location)
+        return _response(answer.status, body, answer.location)
 
     def error(self, error: Exception) -> Response:
         """An `Error`, with what every client wants in it."""
         told = _told(error)
-        number = _request_id()
-        items = (("Code", told.code.word), ("Message", told.message), ("RequestId", number), ("HostId", self._base()))
-        response = _response(told.code.status, document("Error", items), number)
+        items = (("Code", told.code.word), ("Message", told.message), ("RequestId", request_ids.current()), ("HostId", self._base()))
+        response = _response(told.code.status, document("Error", items))
         if isinstance(error, Unavailable):
             response.headers.append((b"retry-after", b"%d" % error.retry_after_s))
         return response
@@ -146,13 +147,8 @@ def _told(error: Exception) -> MnsError:
     return MnsError(INTERNAL, "something went wrong in the service")
 
 
-def _request_id() -> str:
-    return secrets.token_hex(12).upper()
-
-
-def _response(status: int, body: bytes, number: str, location: str = "") -> Response:
-    # The name of the id in small letters: SDKs look for no other spelling.
-    headers = [_TYPE, (b"x-mns-request-id", number.encode()), _VERSION]
+def _response(status: int, body: bytes, location: str = "") -> Response:
+    headers = [_TYPE, _VERSION]
     if location:
         headers.append((b"location", location.encode("latin-1", "replace")))
     if status != 204:

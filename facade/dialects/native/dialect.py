@@ -44,6 +44,7 @@ class NativeLanes(Lanes):
     """See `Lanes`. `bound`: the operations, by their names."""
 
     names = NAME
+    id_header = OperationExchange.id_header
 
     def __init__(self, engine: Engine, bound: dict[str, Bound], metrics: Metrics, hosts: Hosts | None) -> None:
         super().__init__(engine, metrics, hosts)

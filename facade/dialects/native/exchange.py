@@ -76,6 +76,8 @@ class OperationExchange(Struct, gc=False):
     peer: str = ""  # from where it comes, if that is counted
     suspects_get = False
     signs_body = False
+    id_header = b"x-request-id"
+    short_id = False
 
     def check_head(self) -> None:
         """Never called."""
@@ -142,6 +144,8 @@ class NoOperation(Struct, gc=False):
     verb = "none"
     long_poll = changes = suspects_get = signs_body = False
     most_bytes = NO_BODY_BYTES
+    id_header = b"x-request-id"
+    short_id = False
 
     def check_head(self) -> None:
         """Never called."""

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Mapping
 from datetime import UTC, datetime
-from itertools import count
-from random import getrandbits
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -46,6 +44,7 @@ from facade.dialects.sqs.wire.shapes import GetQueueUrl, OfQueue, SendMessage
 from facade.dialects.sqs.wire.words import INTERNAL, unreadable_text
 from facade.http.bounds.peers import Peers
 from facade.http.decode import check_values
+from facade.http.log import request_ids
 from facade.http.problem import ProblemError
 
 if TYPE_CHECKING:
@@ -61,11 +60,6 @@ _NO_MATCH: Final = (
 SENDS: Final = frozenset(("SendMessage", "SendMessageBatch"))
 OTHER: Final = "sqs.other"  # the verb of what is no action
 _encode = msgspec.json.Encoder().encode
-
-# A UUID of version 4 for the head of each reply. Nothing relies on it being hard to guess: what is
-# drawn once for the process and a number.
-REQUEST_PREFIX: Final = f"{getrandbits(32):08x}-{getrandbits(16):04x}-4{getrandbits(12):03x}-a{getrandbits(12):03x}-".encode()
-_NUMBERS: Final = count()
 
 
 class Service(Struct, frozen=True):
@@ -91,6 +85,8 @@ class SqsExchange(Struct, gc=False):
     long_poll: bool = False
     claim: signature.Claim | None = None
     changes = True
+    id_header = b"x-amzn-requestid"
+    short_id = False
     unknown = UNKNOWN_OPERATION  # what is answered to an action that is not there
 
     @property
@@ -211,8 +207,7 @@ class JsonExchange(SqsExchange, gc=False):
 
 
 def _json(status: int, body: bytes) -> Response:
-    number = b"%b%012x" % (REQUEST_PREFIX, next(_NUMBERS))
-    return Response(status, [_JSON_TYPE, (b"x-amzn-requestid", number), (b"content-length", b"%d" % len(body))], body)
+    return Response(status, [_JSON_TYPE, (b"content-length", b"%d" % len(body))], body)
 
 
 class QueryExchange(SqsExchange, gc=False):
@@ -287,6 +282,5 @@ class GetExchange(QueryExchange, gc=False):
 
 
 def _xml(status: int, text: Callable[[str], bytes]) -> Response:
-    number = b"%b%012x" % (REQUEST_PREFIX, next(_NUMBERS))
-    body = text(number.decode())
-    return Response(status, [_XML_TYPE, (b"x-amzn-requestid", number), (b"content-length", b"%d" % len(body))], body)
+    body = text(request_ids.current())
+    return Response(status, [_XML_TYPE, (b"content-length", b"%d" % len(body))], body)

@@ -39,6 +39,7 @@ class SqsLanes(Lanes):
     """See `Lanes`."""
 
     names = _VERB
+    id_header = JsonExchange.id_header
 
     def __init__(self, service: Service, metrics: Metrics, hosts: Hosts | None) -> None:
         super().__init__(service.engine, metrics, hosts)

@@ -14,13 +14,15 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 
 from engine.errors import EngineError, LogUnavailable, NotStored, StoreUnavailable
-from engine.plane.library import FAILED, NOT_STORED, STATE, WHYS, Library
+from engine.plane.library import FAILED, NOT_STORED, SERVED, STATE, WHYS, Library
 from engine.plane.whys import CHANGED, LANE, NEW, OF_LIBRARY, REFUSED, VERBS, of_all
 from engine.plane.whys import FAILED as HAS_FAILED
 from engine.shapes import Principal
 from facade.dialect import Response
 from facade.http.asgi import header_lines, status_line
 from facade.http.front import GONE, Hosts
+from facade.http.log import request_ids
+from facade.http.log.access_log import AccessLog
 from facade.http.metrics import BUCKETS
 from facade.http.sockets.answers import Answers
 from schemas.vocabulary import Verb
@@ -45,12 +47,17 @@ class Lane(Struct, frozen=True, gc=False):
     tag: str | None
 
 
+# Of whom a request was that the plane served while rights were looked up again.
+_FORGOTTEN: Final = Lane(Principal(""), "", None)
+
+
 class Lanes(ABC):
     """Those of one dialect at one worker. `names`: under which its verbs are counted, by their
     numbers.
     """
 
     names: Mapping[int, str]
+    id_header: bytes  # as `facade.dialect.Exchange` has it
 
     def __init__(self, engine: Engine, metrics: Metrics, hosts: Hosts | None) -> None:
         self._engine = engine
@@ -102,7 +109,7 @@ class Lanes(ABC):
         known = self._whys.get(lane)
         return "" if known is None else known.get(verb, NEW)  # it may, since a moment ago
 
-    def failed(self, told: Sequence[Any], answers: Answers) -> None:
+    def failed(self, told: Sequence[Any], answers: Answers, access: AccessLog) -> None:
         """Answers a request that the plane has begun, and that has not succeeded."""
         connection, lane, verb, fault, took_us, text, call = told
         known = self._lanes.get(lane)
@@ -114,10 +121,27 @@ class Lanes(ABC):
         # Begun again, a message could be stored twice, also where what it named is forgotten.
         error = _error(fault, text, "" if known is None else known.queue)
         response = self.error(verb, error, call, None if known is None else known.by)
+        request_id = request_ids.new()
+        response.headers.append((self.id_header, request_id.encode()))
         answers.other.append((connection, status_line(response.status) + header_lines(response.headers), response.body))
         answers.soon()
         self._metrics.observe(self.names[verb], response.status, took_us / 1_000_000)
         self._metrics.count_way(HAS_FAILED, 1)
+        if access.wants(response.status):
+            known = known or _FORGOTTEN
+            access.write(
+                self.names[verb], response.status, took_us / 1_000_000, request_id,
+                by="plane", principal=known.by.id, queue=known.queue, tag=known.tag or "",
+            )  # fmt: skip
+
+    def served(self, told: Sequence[Any], access: AccessLog) -> None:
+        """Writes the line of a request that the plane has answered, and whose turn it was."""
+        lane, verb, took_us, number, peer = told
+        known = self._lanes.get(lane) or _FORGOTTEN
+        access.write(
+            self.names[verb], _OK, took_us / 1_000_000, request_ids.of(number),
+            by="plane", principal=known.by.id, queue=known.queue, tag=known.tag or "", peer=peer,
+        )  # fmt: skip
 
     def observe(self, verb: int, gone: bool, requests: int, seconds: float, between: Sequence[int]) -> None:
         """Counts requests that the plane has answered, or whose clients have gone."""
@@ -140,13 +164,13 @@ class AllLanes:
         self,
         engine: Engine,
         metrics: Metrics,
-        request_prefix: bytes,
+        access: AccessLog,
         lanes: Mapping[int, Lanes],
         *,
         signed: bool,
         trusts_proxy: bool,
     ) -> None:
-        self.request_prefix = request_prefix
+        self.request_prefix = request_ids.PREFIX.encode()
         self.wants_signatures = signed
         self.trusts_proxy = trusts_proxy
         self._engine = engine
@@ -156,6 +180,7 @@ class AllLanes:
         self._of = {verb: lanes for lanes in self._all for verb in lanes.names}
         self._library: Library | None = None
         self._metrics = metrics
+        self._access = access
         metrics.refresh_by(self._refresh)
 
     def keys(self, signers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes, bytes, int]]:
@@ -179,7 +204,7 @@ class AllLanes:
     def start_plane(self, library: Library) -> None:
         """See `Routes`."""
         self._library = library
-        self._engine.plane.start(library, BUCKETS)
+        self._engine.plane.start(library, BUCKETS, self._access.every)
         self._engine.plane_news.wanted.connect(self.collect)
 
     def end_plane(self) -> None:
@@ -191,7 +216,9 @@ class AllLanes:
         """See `Routes`."""
         for one in news:
             if one[0] == FAILED:
-                self._of[one[3]].failed(one[1:], answers)
+                self._of[one[3]].failed(one[1:], answers, self._access)
+            elif one[0] == SERVED:
+                self._of[one[2]].served(one[1:], self._access)
             else:
                 self._engine.plane_news.take(one)
 

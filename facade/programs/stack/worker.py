@@ -12,7 +12,6 @@ import socket
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from time import monotonic
 from types import FrameType
 from typing import Any
 
@@ -20,6 +19,7 @@ import uvicorn
 
 from facade.config import Settings
 from facade.http.bounds.connections import most_connections, raise_descriptors
+from facade.http.log.lines import write_log
 from facade.http.sockets.listener import Routes
 from facade.http.sockets.serve import listen
 from facade.programs.stack.data.certificate import HTTP2, Certificate, certificate_of
@@ -38,11 +38,6 @@ TICKS_A_SECOND = 10  # of uvicorn's server
 # frees it for some microseconds in each turn, so Kafka's threads waited for it for 200 ms
 # (docs/lab/harness.md). A shorter one costs more than it gives (docs/lab/performance.md).
 SWITCH_INTERVAL_S = 50e-6
-
-# What one place in the code says is written so often at once, and this often a second after that: a
-# stranger who causes a line can neither fill the disk nor hide what else is there.
-BURST = 50
-A_SECOND = 1.0
 
 log = logging.getLogger("leaseway.worker")
 
@@ -115,31 +110,6 @@ class Server(uvicorn.Server):
                 self._ready_file = None
 
 
-class LogRate(logging.Filter):
-    """A filter of a handler that bounds how often one line is written; the next one that is written
-    says how many were left out. For any number of threads: a race may let one line more through.
-    """
-
-    def __init__(self, clock: Callable[[], float] = monotonic) -> None:
-        super().__init__()
-        self._clock = clock
-        # By place: how many lines may be written now, when that was so, and how many were left out.
-        self._places: dict[tuple[str, int], tuple[float, float, int]] = {}
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        """Returns whether the line is written."""
-        place, now = (record.pathname, record.lineno), self._clock()
-        left, at, dropped = self._places.get(place, (float(BURST), now, 0))
-        left = min(BURST, left + (now - at) * A_SECOND)
-        if left < 1:
-            self._places[place] = left, now, dropped + 1
-            return False
-        self._places[place] = left - 1, now, 0
-        if dropped:
-            record.msg, record.args = f"{record.getMessage()} ({dropped} such lines were left out)", ()
-        return True
-
-
 def run(settings: Settings, ready_file: Path | None) -> int:
     """Serve until SIGTERM; returns the exit status, 3 when the app did not start.
 
@@ -147,11 +117,7 @@ def run(settings: Settings, ready_file: Path | None) -> int:
     SO_REUSEPORT: behind one socket, two workers shared 16 connections 97 to 3.
     """
     refuse_unsafe(settings)
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    for handler in logging.getLogger().handlers:
-        handler.addFilter(LogRate())
-    for package in ("facade", "engine", "state", "runtime"):
-        logging.getLogger(package).setLevel(settings.log_level.upper())
+    write_log(settings)
     logging.getLogger("uvicorn.error").addFilter(_reason_alone)
     raise_descriptors()
     sys.setswitchinterval(SWITCH_INTERVAL_S)

@@ -19,7 +19,7 @@ use sqs::Names;
 /// What the reply to a request repeats of it.
 #[derive(Debug)]
 pub struct Repeats {
-    verb: Verb,
+    pub verb: Verb,
     entries: Vec<Repeated>,
     names: Names,
     /// Of EMQ.

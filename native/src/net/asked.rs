@@ -15,6 +15,7 @@ pub struct Asked {
     pub repeats: Option<Box<Repeats>>,
     /// Of what the plane serves, and since when.
     pub route: Option<Route>,
+    pub lane: u64,
     pub began: Option<Instant>,
     /// It waits until Python has heard of its lane.
     pub is_unlearnt: bool,

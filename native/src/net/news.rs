@@ -98,6 +98,13 @@ fn write_item(packer: &mut Packer, item: Reply) {
     }
 }
 
+/// Writes the lane, the verb, how long it took (us) and the number of its answer, and who has asked.
+pub fn write_served(packer: &mut Packer, numbers: [u64; 4], peer: &str) {
+    head(packer, 6, news::SERVED);
+    numbers.iter().for_each(|number| packer.uint(*number));
+    packer.text(peer.as_bytes());
+}
+
 fn write_failed(packer: &mut Packer, numbers: [u64; 5], text: &str, call: Option<&Call>) {
     head(packer, 8, news::FAILED);
     numbers.iter().for_each(|number| packer.uint(*number));

@@ -55,4 +55,5 @@ pub mod news {
     pub const WRITTEN: u32 = 16;
     pub const LOW_DELAYS: u32 = 17;
     pub const REFUSED: u32 = 18;
+    pub const SERVED: u32 = 19;
 }

@@ -56,6 +56,9 @@ pub struct Planes {
     pub(super) buffer: Vec<u8>,
     pub(super) json: Vec<u8>,
     pub(super) ticked: Option<Instant>,
+    /// Of how many answers Python hears of one, and how many were given since.
+    line_every: u64,
+    unlined: u64,
 }
 
 impl Planes {
@@ -63,6 +66,7 @@ impl Planes {
         self.kafka = Some(producer);
         self.records = Some(plane.records().clone());
         self.words = plane.words();
+        self.line_every = plane.line_every();
         // Different for each process, and for each front of one.
         self.random = RandomState::new().build_hasher().finish();
         self.waker = Some(waker);
@@ -84,7 +88,7 @@ impl Planes {
     ) -> Result<(Asked, Ask), Why> {
         let route = self.routes.of(lane, now).ok_or(Why::Changed)?.clone();
         let repeats = Repeats::new(verb, request, scanner);
-        let asked = Asked { route: Some(route.clone()), ..Asked::default() };
+        let asked = Asked { lane, route: Some(route.clone()), ..Asked::default() };
         let what = if verb.is_send() {
             let values = self.values(connection, &route, &repeats.contents(request, scanner))?;
             What::Send { route, values }
@@ -122,6 +126,16 @@ impl Planes {
         let random = self.random ^ connection.rotate_left(17) ^ self.made.get();
         self.made.set(self.made.get().wrapping_add(0x9e37_79b9_7f4a_7c15));
         Ok(content::values(self.records.as_ref().ok_or(Why::Off)?, route, contents, random))
+    }
+
+    /// Counts an answer; whether Python hears of it, for the access log.
+    pub(super) fn has_line(&mut self) -> bool {
+        self.unlined += 1;
+        let has_line = self.line_every > 0 && self.unlined >= self.line_every;
+        if has_line {
+            self.unlined = 0;
+        }
+        has_line
     }
 
     /// The client of a request of the plane has gone.

@@ -13,12 +13,26 @@ impl Front {
     fn answer_of(&mut self, connection: u64, write: impl FnOnce(&Repeats, &mut Vec<u8>)) {
         let mut json = std::mem::take(&mut self.planes.json);
         json.clear();
-        if let Some(repeats) = self.asked(connection).and_then(|asked| asked.repeats.as_deref()) {
+        if let Some((asked, repeats)) = self.asked(connection).and_then(|asked| Some((asked, asked.repeats.as_deref()?)))
+        {
             write(repeats, &mut json);
-            let head = repeats.head();
-            self.reply(connection, head, &json, Instant::now());
+            let (head, now) = (repeats.head(), Instant::now());
+            let line = (asked.lane, repeats.verb as u64, asked.began.unwrap_or(now));
+            self.reply(connection, head, &json, now);
+            if self.planes.has_line() {
+                self.tell_served(connection, line, now);
+            }
         }
         self.planes.json = json;
+    }
+
+    /// Tells Python of an answer that has a line in its access log.
+    fn tell_served(&mut self, connection: u64, (lane, verb, began): (u64, u64, Instant), now: Instant) {
+        let took_us = now.saturating_duration_since(began).as_micros() as u64;
+        let number = self.heads.last();
+        let slot = self.slots.of(connection).and_then(|slot| self.slots.get(slot));
+        let peer = slot.map_or_else(String::new, |connection| connection.peer.to_string());
+        self.batch.plane(|packer| news::write_served(packer, [lane, verb, took_us, number], &peer));
     }
 }
 

@@ -37,12 +37,14 @@ pub struct Limits {
     pub most_waiting_bytes: usize,
     /// What was sent this long ago, or less, is within the retention of every queue.
     pub least_retention_ms: u64,
+    /// Of how many requests one has a line in the access log; 0 = none has.
+    pub line_every: u64,
 }
 
 impl Limits {
     /// As many numbers as there are fields, in their order.
     pub fn read(told: &mut Unpacker) -> Read<Self> {
-        told.fields(17)?;
+        told.fields(18)?;
         Ok(Self {
             most_a_call: told.uint()? as usize,
             most_in_flight: told.uint()?,
@@ -61,6 +63,7 @@ impl Limits {
             most_sends: told.uint()? as usize,
             most_waiting_bytes: told.uint()? as usize,
             least_retention_ms: told.uint()?,
+            line_every: told.uint()?,
         })
     }
 }

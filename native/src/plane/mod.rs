@@ -129,6 +129,11 @@ impl<C: Caller> Plane<C> {
         self.service.words.clone()
     }
 
+    /// Of how many requests one has a line in the access log; 0 = none has.
+    pub fn line_every(&self) -> u64 {
+        self.service.limits.line_every
+    }
+
     pub fn set_clock(&mut self, told: &mut Unpacker) -> Read<()> {
         self.calls.clock = Clock::read(told)?;
         Ok(())

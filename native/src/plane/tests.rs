@@ -183,7 +183,7 @@ fn idle_plane() -> Plane<Fake> {
     told.text(b"acked");
     told.uint(3);
     let limits =
-        [100, 120_000, 5000, 40, 100, 500, 1000, 3, 1_000_000, 1000, 4, 100_000, 3, 10_000, 5, 100_000, 60_000];
+        [100, 120_000, 5000, 40, 100, 500, 1000, 3, 1_000_000, 1000, 4, 100_000, 3, 10_000, 5, 100_000, 60_000, 0];
     told.array(limits.len());
     limits.iter().for_each(|limit| told.uint(*limit));
     told.array(0);

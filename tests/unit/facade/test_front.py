@@ -38,6 +38,8 @@ class ToyExchange(Struct):
     does: Callable[[str], Any]
     most_bytes: int | None = None
     verb: str = "toy.unknown"
+    id_header: bytes = b"x-request-id"
+    short_id: bool = False
     seen: list[bytes] = []
 
     def check_head(self) -> None:

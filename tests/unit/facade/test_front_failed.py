@@ -15,6 +15,7 @@ from engine.errors import EngineError
 from engine.plane.library import MAY_BE_STORED, NOT_STORED, SEND, STATE
 from engine.shapes import Principal
 from facade.dialect import Response
+from facade.http.log.access_log import AccessLog
 from facade.http.metrics import Metrics
 from facade.http.sockets.answers import Answers
 from facade.http.sockets.routes import Lane, Lanes
@@ -23,6 +24,7 @@ from schemas.vocabulary import Verb
 
 class Some(Lanes):
     names = {SEND: "send"}  # noqa: RUF012
+    id_header = b"x-request-id"
 
     def lane(self, host: bytes, path: bytes, signer: bytes, url: str) -> Lane:
         return Lane(Principal("me"), "orders", None)
@@ -44,7 +46,7 @@ def test_what_may_be_done_is_not_begun_again_though_its_lane_was_forgotten(fault
     if forgets:
         lanes.forget()
     answers = Answers(lambda: None)
-    lanes.failed([1, 7, SEND, fault, 2_250_000, "why", []], answers)
+    lanes.failed([1, 7, SEND, fault, 2_250_000, "why", []], answers, AccessLog(1))
     begins_again = forgets and fault == NOT_STORED
     assert (answers.passed == [1], [answer[0] for answer in answers.other] == [1]) == (begins_again, not begins_again)
     found = re.search(rb'request_seconds_sum\{verb="send"\} (\S+)', metrics.text())

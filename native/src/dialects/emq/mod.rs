@@ -52,7 +52,7 @@ pub struct Call {
 
 impl Call {
     pub fn head(&self) -> Head {
-        Head { media: self.protocol.media(), id: None }
+        Head { media: self.protocol.media(), id: "x-request-id" }
     }
 }
 

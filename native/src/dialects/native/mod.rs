@@ -9,4 +9,4 @@ use crate::replies::Head;
 pub use replies::{acted, received, sent};
 pub use requests::read;
 
-pub const HEAD: Head = Head { media: "application/json", id: None };
+pub const HEAD: Head = Head { media: "application/json", id: "x-request-id" };

@@ -13,4 +13,4 @@ pub use names::Names;
 pub use replies::{done, received, sent};
 pub use requests::read;
 
-pub const HEAD: Head = Head { media: "application/x-amz-json-1.0", id: Some("x-amzn-requestid") };
+pub const HEAD: Head = Head { media: "application/x-amz-json-1.0", id: "x-amzn-requestid" };

@@ -1,0 +1,1 @@
+"""The log of a worker: its lines, the ids of requests, the access log."""
