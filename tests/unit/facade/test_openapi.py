@@ -150,9 +150,9 @@ async def test_the_example_of_a_request_reaches_the_engine(
 
     await client.request(operation.method, path, json=operation.example.request)
 
-    # A level on a tag is given by the verb that gives one on a queue.
+    # What is done to a tag is done by the verb that does it to a queue.
     assert [call[0] for call in engine.calls] == [
-        operation.name.removesuffix("_tag") if operation.name == "grant_tag" else operation.name
+        operation.name.removesuffix("_tag") if operation.name in ("grant_tag", "pause_tag") else operation.name
     ]
 
 
