@@ -280,3 +280,21 @@ async def test_a_switch_that_is_taken_back_is_off_and_others_are_not_named(servi
     await browser.post("/queue/orders/settings", content_dedup="yes")
 
     assert ("PATCH", "/v1/queues/orders", {"durable_acks": False}) in service.asked
+
+
+async def test_a_queue_is_paused_with_a_reason_and_resumed(service: Service, browser: Browser) -> None:
+    lets(service, [*ALL, "pause", "resume"], [])
+    for verb in ("pause", "resume"):
+        service.on(f"POST /v1/queues/orders/{verb}", (200, {}))
+    assert ">Pause<" in (await browser.get("/queue/orders")).text
+    await browser.post("/queue/orders/pause", what="pause", reason="the shop moves")
+    assert service.asked[-1] == ("POST", "/v1/queues/orders/pause", {"reason": "the shop moves"})
+
+    service.on("GET /v1/queues/orders", (200, queue(paused={"at_ms": AT, "by": "anna", "reason": "the shop moves"})))
+    text = (await browser.get("/queue/orders")).text
+    assert (
+        "Paused since 2026-11-18 11:06:40 UTC by anna: the shop moves. Nobody receives." in text
+        and ">Pause<" not in text
+    )
+    await browser.post("/queue/orders/pause", what="resume")
+    assert service.asked[-1][:2] == ("POST", "/v1/queues/orders/resume")

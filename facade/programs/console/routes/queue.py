@@ -91,6 +91,18 @@ def _asking(visit: Visit, what: str, verb: str, name: str, **more: Any) -> Respo
     return visit.page("asking.html", queue=queue, may=visit.may, what=what, verb=verb, name=name, to=visit.request.url.path, **more)
 
 
+def pause(visit: Visit) -> Response:
+    """Lets nobody receive, or lets receives go on: of the queue, or of one of its tags."""
+    tag = visit.given("tag")
+    to = path_to("queues", visit.queue, *(("tags", tag) if tag else ()))
+    if visit.given("what") == "resume":
+        visit.client.post(f"{to}/resume")
+        return visit.to(path("queue", visit.queue), done="resumed")
+    reason = visit.given("reason")
+    visit.client.post(f"{to}/pause", {"reason": reason} if reason else {})
+    return visit.to(path("queue", visit.queue), done="paused")
+
+
 def ask_purge(visit: Visit) -> Response:
     """Before a purge."""
     return _asking(visit, "Purge", "purge", visit.queue)
@@ -164,6 +176,7 @@ ROUTES: Final = (
     act(_QUEUE + "/redrive-policy", set_policy, settings),
     act(_QUEUE + "/tags", add_tag, show),
     act(_QUEUE + "/copy", copy, show),
+    act(_QUEUE + "/pause", pause, show),
     page(_QUEUE + "/purge", ask_purge),
     act(_QUEUE + "/purge", purge, ask_purge),
     page(_QUEUE + "/delete", ask_delete),

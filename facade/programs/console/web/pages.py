@@ -19,6 +19,8 @@ DONE: Final = {
     "changed": "Changed.",
     "deleted": "Deleted.",
     "purged": "The queue was purged.",
+    "paused": "Paused: nobody receives, and what is sent waits.",
+    "resumed": "Receives go on.",
     "sent": "Sent.",
     "added": "Added.",
     "cancelled": "Cancelled.",
