@@ -14,6 +14,7 @@ from schemas.filters import Filter
 from schemas.records import Attribute, Message, Pause, QueueRecord
 from schemas.records.settings import EffectiveSettings, QueueSettings, RedrivePolicy
 from schemas.vocabulary import Role
+from state.shared.overview import Done
 
 
 class NewTag(Struct, frozen=True):
@@ -38,7 +39,8 @@ class SharedQueue(Struct, frozen=True):
 class QueueCounts(Struct, frozen=True):
     """What is in a queue, added up over its tags, as it was at `as_of_ms` (0 = it was not counted
     yet, and all else is 0). `oldest_at_ms`: when its oldest message was sent that is not settled; 0
-    = there is none. `paused`: it is paused, or a tag of it.
+    = there is none. `paused`: it is paused, or a tag of it. `sent` and `done` (by the name of a
+    tag) are since the queue was made.
     """
 
     name: str
@@ -51,6 +53,22 @@ class QueueCounts(Struct, frozen=True):
     oldest_at_ms: int = 0
     as_of_ms: int = 0
     paused: bool = False
+    sent: int = 0
+    done: dict[str, Done] = {}
+
+
+class QueueHistory(Struct, frozen=True):
+    """The numbers of a queue at times (epoch ms) that are `step_ms` apart; those after `as_of_ms`
+    are not known yet. `numbers` by name, `done` by tag and name, as in QueueCounts; None = nobody
+    has noted them then, or there was no queue.
+    """
+
+    queue: str
+    step_ms: int
+    as_of_ms: int
+    at_ms: list[int]
+    numbers: dict[str, list[int | None]]
+    done: dict[str, dict[str, list[int | None]]]
 
 
 class TagInfo(Struct, frozen=True):

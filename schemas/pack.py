@@ -12,6 +12,7 @@ from typing import Any
 
 from fastavro import parse_schema, schemaless_writer
 from msgspec import to_builtins
+from msgspec.structs import astuple
 
 from schemas.records import Attribute, BatchMark, Message, Origin, SnapshotRecord
 
@@ -139,6 +140,7 @@ def pack_snapshot(record: SnapshotRecord, head: bytes, deliveries: Any) -> bytes
         parts += map(long, (tag.bound, tag.mark_ms, tag.mark_offset))
         for longs in (tag.deferred, tag.deferred_due, tag.slots, tag.slot_counts, tag.excepted, tag.excepted_slots):
             parts += _array(_LONGS, longs)
+        parts += map(long, astuple(tag.totals))
     parts.append(_END)
     parts += _array(_TEXTS, record.move_keys)
     parts += _array(_LONGS, record.move_offsets)

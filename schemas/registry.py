@@ -18,7 +18,7 @@ _IDS = {
     "key.1": 24,
     "task.1": 23,
     "generation.1": 40,
-    "snapshot.1": 16,
+    "snapshot.1": 42,
     "position.1": 8,
     "user.1": 29,
     "transaction.1": 11,

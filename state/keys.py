@@ -108,3 +108,10 @@ def overview_key(prefix: str) -> str:
 def changed_key(prefix: str) -> str:
     """The incarnations of queues that may have changed since they were counted: a set."""
     return f"{prefix}:changed"
+
+
+def history_key(prefix: str, incarnation: str = "") -> str:
+    """What a queue's numbers were: a hash of packed chunks by span and number; without a queue,
+    when numbers were noted: bit maps by the same.
+    """
+    return f"{prefix}:history:{incarnation}" if incarnation else f"{prefix}:history"

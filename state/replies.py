@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from msgspec import Struct
 
-from schemas.records import OpenDelivery
+from schemas.records import OpenDelivery, Totals
 
 # Messages a tag may have open in a unit beside those that are leased: ready and delayed, with
 # bodies or without (what one costs: docs/decisions/0004).
@@ -229,7 +229,8 @@ class State(Struct, frozen=True):
 class TagCounts(Struct, frozen=True):
     """Exact counts of one tag's window in one unit; `ahead` is how many at or above the cursor were
     taken already, open or settled; `deferred` are not in it. `lowest` is the lowest open offset,
-    which may be below the floor when it was deferred; the floor with many open messages.
+    which may be below the floor when it was deferred; the floor with many open messages. `totals`:
+    what was ever done under the tag here.
     """
 
     ready: int
@@ -241,6 +242,7 @@ class TagCounts(Struct, frozen=True):
     ahead: int
     deferred: int
     lowest: int
+    totals: Totals = Totals()
 
     @property
     def later(self) -> int:
@@ -266,6 +268,7 @@ class TagDump(Struct, frozen=True):
     mark: str
     slots: dict[int, int]
     excepted: set[tuple[int, int]]
+    totals: Totals = Totals()
 
 
 class Dump(Struct, frozen=True):

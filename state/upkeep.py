@@ -16,8 +16,9 @@ from types import MappingProxyType
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import astuple
 
-from schemas.records import OpenDelivery
+from schemas.records import OpenDelivery, Totals
 from schemas.vocabulary import PARKED_MS
 from state.keys import Unit, wake_channel, wake_up
 from state.redis.calls import drain_call
@@ -30,6 +31,7 @@ _DELIVERY = struct.Struct(">QIQBQ")
 _WORDS = msgspec.msgpack.Decoder(list[str])
 # Of the meta hash: a tag's cursor, and the mark of one that is being closed.
 _TAG_FIELDS = ("c", "x")
+NO_TOTALS: Final = Totals()
 # Units whose leases are asked for in one write.
 GROUP = 128
 # Offsets of a bitmap, as lua/include/far.lua.
@@ -55,15 +57,15 @@ class UpkeepScripts:
             await self.units.scripts.ask("PUBLISH", wake_channel(self.units.prefix, incarnation), wake_up(-1, self.units.name))
 
     async def info(self, unit: Unit, generation: int, tags: Sequence[int], *, now_ms: int = 0) -> list[TagCounts]:
-        """Exact counts of the window, cursor, floor and what was taken ahead of the cursor, per
-        tag. Raises StateLost.
+        """Exact counts of the window, cursor, floor, what was taken ahead of the cursor, and what
+        was ever done, per tag. Raises StateLost.
         """
         keys = self.units.of(unit)
         names = [keys.meta, keys.outbox]
         for tag in tags:
             names += (keys.tag(tag).visible, keys.tag(tag).delayed, keys.tag(tag).delivery)
         _, out = await self.units.scripts.run("info", names, (generation, now_ms, *tags))
-        return [TagCounts(*out[i : i + 9]) for i in range(0, len(out), 9)]
+        return [TagCounts(*[*out[i : i + 9], Totals(*out[i + 9 : i + 16])]) for i in range(0, len(out), 16)]
 
     async def dump(self, unit: Unit, generation: int, tags: Sequence[int]) -> Dump:
         """One moment of a unit under `tags`. Holds Redis up for about 2 us per open message. Raises
@@ -153,14 +155,15 @@ class UpkeepScripts:
         settled: Sequence[int],
         deliveries: Sequence[OpenDelivery],
         groups: Mapping[int, bytes] = MappingProxyType({}),
+        totals: Totals = NO_TOTALS,
         now_ms: int = 0,
     ) -> None:
-        """Writes a slice (1,000 deliveries at most) of a rebuild of one tag; `groups` by offset in
-        FIFO units. Raises Fenced.
+        """Writes a slice (1,000 deliveries at most) of a rebuild of one tag, and its totals;
+        `groups` by offset in FIFO units. Raises Fenced.
         """
         keys = self.units.of(unit)
         t = keys.tag(tag)
-        arguments: list[Argument] = [epoch, now_ms, tag, cursor, len(settled), *settled]
+        arguments: list[Argument] = [epoch, now_ms, tag, cursor, " ".join(map(str, astuple(totals))), len(settled), *settled]
         for d in deliveries:
             arguments += (d.offset, d.nonce, d.count, d.first_received_at_ms, d.flag, d.time_ms, groups.get(d.offset, b""))
         await self.units.scripts.run("restore", (keys.meta, t.ahead, t.delivery, t.visible, t.delayed, t.order, t.groups), arguments)
@@ -292,7 +295,7 @@ def _excepted(maps: list[bytes]) -> dict[int, set[tuple[int, int]]]:
 
 
 def _tag_dump(row: list[Any], slots: dict[int, int], excepted: set[tuple[int, int]]) -> TagDump:
-    cursor, floor, visible, deliveries, ahead, mark = row
+    cursor, floor, visible, deliveries, ahead, mark, totals = row
     scores = _WORDS.decode(visible)
     # A negative time: the message is set back (lua/include/fair.lua).
     open_at = {int(scores[i]): _time(abs(int(float(scores[i + 1])))) for i in range(0, len(scores), 2)}
@@ -303,7 +306,8 @@ def _tag_dump(row: list[Any], slots: dict[int, int], excepted: set[tuple[int, in
         delivery = OpenDelivery(int(deliveries[i]), *_DELIVERY.unpack_from(deliveries[i + 1]))
         if delivery.nonce or delivery.count or delivery.flag:
             leased[delivery.offset] = msgspec.structs.replace(delivery, time_ms=_time(delivery.time_ms))
-    return TagDump(cursor, floor, open_at, leased, set(map(int, _WORDS.decode(ahead))), mark.decode(), slots, excepted)
+    taken = set(map(int, _WORDS.decode(ahead)))
+    return TagDump(cursor, floor, open_at, leased, taken, mark.decode(), slots, excepted, Totals(*totals))
 
 
 def _time(ms: int) -> int:

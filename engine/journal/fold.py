@@ -6,11 +6,17 @@ snapshots share it, so a snapshot is by construction what a scan from the beginn
 
 from __future__ import annotations
 
+from collections import Counter
+
+from msgspec.structs import asdict
+
 from engine.journal.deferred import DeferredState
-from schemas.records import JournalEntry, JournalRecord, OpenDelivery, SnapshotRecord, TagSnapshot
+from schemas.records import JournalEntry, JournalRecord, OpenDelivery, SnapshotRecord, TagSnapshot, Totals
 from schemas.vocabulary import BOUNDS, REMEMBERED_MOVES, SETTLES, EventKind, Reason
 
 _FLAGS = {Reason.KILLED.value: 1, Reason.EXHAUSTED.value: 2}
+# Kinds whose offsets are added up; Totals has them by the same names.
+_ADDED = frozenset((EventKind.LEASED, EventKind.RETURNED, EventKind.ACKED, EventKind.RELEASED, EventKind.DEAD))
 
 
 class TagState:
@@ -18,18 +24,25 @@ class TagState:
     those above, `deliveries` the open ones that were touched or brought.
     """
 
-    __slots__ = ("deferred", "deliveries", "floor", "settled")
+    __slots__ = ("_added", "deferred", "deliveries", "floor", "settled")
 
     def __init__(self) -> None:
         self.settled: set[int] = set()
         self.floor = 0
         self.deliveries: dict[int, OpenDelivery] = {}
         self.deferred = DeferredState()
+        self._added: Counter[str] = Counter()
+
+    def totals(self) -> Totals:
+        """Returns what was ever done under the tag, as the scripts count it in Redis."""
+        return Totals(**self._added)
 
     def apply(self, entry: JournalEntry) -> None:
         """Applies one entry; entries come in seq order."""
         kind = entry.kind
         self.deferred.apply(entry)
+        if kind in _ADDED:
+            self._add(entry)
         if kind in BOUNDS:
             self.raise_floor(entry.offsets[0])
             if kind == EventKind.PURGED:
@@ -41,6 +54,13 @@ class TagState:
         elif kind not in (EventKind.LAPSED, EventKind.DEFERRED):
             for offset, time in zip(entry.offsets, entry.times, strict=True):
                 self.deliveries[offset] = _next(self.deliveries.get(offset), offset, entry, time)
+
+    def _add(self, entry: JournalEntry) -> None:
+        self._added[entry.kind] += len(entry.offsets)
+        if entry.kind in (EventKind.LEASED, EventKind.RETURNED):
+            before = 1 if entry.kind == EventKind.RETURNED else 0
+            known = map(self.deliveries.get, entry.offsets)
+            self._added[f"{entry.kind}_again"] += sum(1 for d in known if d is not None and d.count > before)
 
     def raise_floor(self, floor: int) -> int:
         """Lifts the floor to `floor` at least, and over what is settled there; forgets what is
@@ -65,7 +85,8 @@ class TagState:
             else:
                 first.append(offset)
                 count.append(1)
-        return TagSnapshot(tag, self.floor, first, count, list(self.deliveries.values()), *self.deferred.in_snapshot())
+        deliveries = list(self.deliveries.values())
+        return TagSnapshot(tag, self.floor, first, count, deliveries, *self.deferred.in_snapshot(), self.totals())
 
     @classmethod
     def from_snapshot(cls, snapshot: TagSnapshot) -> TagState:
@@ -75,6 +96,7 @@ class TagState:
             history.settled.update(range(first, first + count))
         history.deliveries = {d.offset: d for d in snapshot.deliveries}
         history.deferred = DeferredState.from_snapshot(snapshot)
+        history._added = Counter(asdict(snapshot.totals))
         return history
 
 

@@ -32,7 +32,7 @@ from runtime.counters import Counters
 from runtime.failpoints import reached
 from schemas.identity import address_of
 from schemas.records import Attribute, Message, Origin, TagRecord
-from schemas.vocabulary import NATIVE_SENDER, Reason
+from schemas.vocabulary import NATIVE_SENDER, EventKind, Reason
 from schemas.wire import encode
 from state.leases import LeaseScripts
 
@@ -130,8 +130,8 @@ class Mover:
         pairs = [(held.offset, held.nonce)]
         (word,) = await self._window.call(queue, lambda g: self._leases.settle(unit, g, tag.id, kind, pairs, reason=task))
         reached("move.after_settle")
-        if word == "ok":
-            self._counters.count(f"messages_{kind}_total")
+        if word == "ok" and kind == EventKind.MOVED:
+            self._counters.count("messages_moved_total")
         return word == "ok"
 
 

@@ -22,7 +22,9 @@ from engine.queues.lives.topic_loss import TopicGuard
 from engine.queues.lives.topics import QueueTopics
 from engine.queues.overview.collector import Collector
 from engine.queues.overview.counting import Counting
+from engine.queues.overview.history import History
 from engine.queues.overview.overview import Overview
+from engine.queues.overview.sampler import Sampler
 from engine.queues.policies import Policies
 from engine.queues.queues import Queues
 from engine.queues.records import QueueRecords
@@ -32,6 +34,7 @@ from engine.window.window import Recovery
 from state.clock.keeper import ClockKeeper
 from state.keys import Unit
 from state.redis.lock import Locks
+from state.shared.history import HistoryStore
 from state.shared.overview import OverviewStore
 
 
@@ -49,6 +52,7 @@ class QueueParts:
     pauses: Pauses
     tags: Tags
     overview: Overview
+    history: History
     collector: Collector
 
 
@@ -71,7 +75,8 @@ def wire_queues(
     topics = QueueTopics(settings, log, topic_retention)
     making = Making(store.upkeep, catalog, topics, records)
     deletions = Deletions(prefix, log, store.upkeep, catalog, topics, records)
-    counts, locks = OverviewStore(ground.connection, prefix), Locks(ground.connection, prefix)
+    counts, histories = OverviewStore(ground.connection, prefix), HistoryStore(ground.connection, prefix)
+    locks = Locks(ground.connection, prefix)
     counting = Counting(log, store.upkeep, catalog, recovery, ground.connection.clock)
     return QueueParts(
         info=info,
@@ -84,7 +89,8 @@ def wire_queues(
         pauses=Pauses(catalog, records),
         tags=Tags(prefix, log, store.upkeep, catalog, calls, records, policies),
         overview=Overview(counts, log.clock),
-        collector=Collector(counts, locks, catalog, owned, counting),
+        history=History(histories, counts, ground.connection.clock),
+        collector=Collector(counts, locks, catalog, owned, counting, Sampler(histories)),
     )
 
 

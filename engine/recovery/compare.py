@@ -76,6 +76,8 @@ def compare(cut: TagDump, history: TagState, start: int, log_start: int, log_end
 def _whole(cut: TagDump, history: TagState, floor: int, log_end: int, findings: Findings) -> None:
     if cut.cursor > log_end:
         findings.add(None, f"cursor {cut.cursor}", f"the log ends at {log_end}: messages to come would be passed over")
+    if cut.totals != (told := history.totals()):
+        findings.add(None, f"ever done: {cut.totals}", f"ever done: {told}")
     if cut.floor > floor:
         findings.add(None, f"floor {cut.floor}", f"floor {floor}")
     # What is open there and the journal knows was deferred, and then brought.

@@ -66,7 +66,14 @@ class UnitWriter:
                 await asyncio.gather(
                     *(
                         store.upkeep.restore(
-                            unit, epoch, tag.id, cursor=floor, settled=settled[part], deliveries=deliveries[part], groups=groups
+                            unit,
+                            epoch,
+                            tag.id,
+                            cursor=floor,
+                            settled=settled[part],
+                            deliveries=deliveries[part],
+                            groups=groups,
+                            totals=known.totals(),
                         )
                         for part in slices
                         if part.start == 0 or settled[part] or deliveries[part]

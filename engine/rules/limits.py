@@ -90,6 +90,8 @@ ASKED: dict[str, tuple[int, int]] = {
 # What pages of queues may be sorted by: the name, or the greatest number or the oldest message
 # first.
 SORTS = ("name", "backlog", "ready", "delayed", "leased", "parked", "stored", "oldest")
+# How far back the history of a queue goes.
+HISTORY_SPANS = ("hour", "day")
 # Names of queues have room for what tells apart queues of SQS with one name
 # (facade/dialects/sqs/queues/names.py); Kafka takes topics of 249 characters.
 MAX_NAME = 80

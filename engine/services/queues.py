@@ -21,7 +21,7 @@ from engine.rules.queue import Queue
 from engine.rules.rights import no_queue
 from engine.services.accounts import edit_of, pause_for, policy_for, policy_of, queue_for, record_for, settings_of, shared_for, tags_for
 from engine.services.bounded import bounded
-from engine.shapes import Edit, NewTag, Principal, QueueCounts, QueueInfo, SharedQueue, TagInfo
+from engine.shapes import Edit, NewTag, Principal, QueueCounts, QueueHistory, QueueInfo, SharedQueue, TagInfo
 from runtime.asked import note, note_hidden
 from runtime.deadline import CHANGE_S, MESSAGES_S
 from schemas.accounts import account_of, full, short
@@ -46,6 +46,7 @@ class QueueService:
         self._pauses = parts.pauses
         self._tags = parts.tags
         self._overview = parts.overview
+        self._history = parts.history
 
     def known(self, name: str, by: Principal | None = None) -> QueueRecord | None:
         """As `record`, without waiting; None = this worker may not have heard of it."""
@@ -144,6 +145,14 @@ class QueueService:
         queues = [self._catalog.queues[name] for name in names]
         rows = await self._overview.of(queue for queue in queues if by.admin or self._access.may(by, Verb.GET_QUEUE, queue))
         return [replace(row, name=short(by.account, row.name)) for row in rows] if by.account else rows
+
+    @bounded(MESSAGES_S)
+    async def history(self, by: Principal, queue: str, span: str) -> QueueHistory:
+        """The numbers of a queue over a span of time, `hour` or `day`. Raises InvalidValue,
+        StoreUnavailable.
+        """
+        found = await self._history.of(await self._gate.queue(by, Verb.GET_STATISTICS, queue), span)
+        return replace(found, queue=short(by.account, found.queue)) if by.account else found
 
     def kafka_ms(self) -> int:
         """Kafka's time (epoch ms) at the latest, by which messages are sent and due."""

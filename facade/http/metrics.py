@@ -36,7 +36,7 @@ FROM_ZERO = (
     "deliveries_returned_total", "deliveries_too_late_to_return_total", "groups_parked_total",
     "groups_unparked_total", "journal_entries_read_total", "journal_entries_total", "journal_gaps_total",
     "late_commits_total", "loaded_chunks_total", "lost_to_retention_total", "lost_with_topic_total",
-    "messages_dead_total", "messages_moved_total", "meter_records_dropped_total", "rebuilds_total", "rebuilt_deliveries_total",
+    "messages_moved_total", "meter_records_dropped_total", "rebuilds_total", "rebuilt_deliveries_total",
     "rebuilt_settled_total", "receives_over_limit_total", "snapshots_total", "topics_lost_total",
     "torn_batch_records_total", "transaction_checks_total", "transactions_committed_total",
     "transactions_ended_total", "transactions_prepared_total", "undecodable_records_total",

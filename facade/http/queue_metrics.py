@@ -35,10 +35,22 @@ WITHIN_S = 2.0
 MESSAGES = "leaseway_queue_messages"
 AGE = "leaseway_queue_oldest_message_age_seconds"
 PAUSED = "leaseway_queue_paused"
+SENT = "leaseway_queue_sent_total"
+_DONE_ABOUT = {
+    "received": "Deliveries, by queue and tag; those that no answer carried are none.",
+    "redelivered": "Of these, deliveries of messages that had been delivered before.",
+    "acked": "Messages acknowledged, by queue and tag.",
+    "released": "Deliveries that consumers gave back, by queue and tag.",
+    "dead": "Messages moved to a dead-letter queue, by the queue and the tag where they died.",
+}
+# Fields of Done, by the metric that has them.
+DONE = {f"leaseway_queue_{name}_total": name for name in _DONE_ABOUT}
 FAMILIES = {
     MESSAGES: "Messages of a queue that are not settled, by state, added up over its tags.",
     AGE: "Age of the oldest message of a queue that is not settled, leased ones and delays under five minutes too; 0 = none.",
     PAUSED: "1 while nobody receives from a queue, or under a tag of it, because it is paused; 0 = it is not.",
+    SENT: "Records written to a queue since it was made.",
+    **{family: _DONE_ABOUT[name] for family, name in DONE.items()},
 }
 RETENTION = "leaseway_queue_retention_seconds"
 IN_FLIGHT_LIMIT = "leaseway_queue_in_flight_limit"
@@ -63,7 +75,12 @@ def lines(rows: Iterable[QueueCounts], families: Iterable[str], now_ms: int) -> 
     counted = [row for row in rows if row.as_of_ms]
     for family in families:
         yield from _head(family, FAMILIES[family])
-        if family == AGE:
+        if family in DONE:
+            yield from _done(counted, family)
+        elif family == SENT:
+            for row in counted:
+                yield f'{family}{{queue="{row.name}"}} {row.sent}\n'
+        elif family == AGE:
             for row in counted:
                 age_s = max(0, now_ms - row.oldest_at_ms) / 1000 if row.oldest_at_ms else 0
                 yield f'{family}{{queue="{row.name}"}} {age_s}\n'
@@ -86,6 +103,13 @@ def bounds(names: Iterable[str], families: Iterable[str], record_of: Callable[[s
             yield f'{family}{{queue="{name}"}} {value}\n'
 
 
+def _done(counted: Iterable[QueueCounts], family: str) -> Iterator[str]:
+    name = DONE[family]
+    for row in counted:
+        for tag, done in row.done.items():
+            yield f'{family}{{queue="{row.name}",tag="{tag}"}} {getattr(done, name)}\n'
+
+
 def totals(rows: Sequence[QueueCounts]) -> Iterator[str]:
     """The series of these queues together."""
     yield from _head(TOTAL, _TOTAL_ABOUT)
@@ -94,7 +118,8 @@ def totals(rows: Sequence[QueueCounts]) -> Iterator[str]:
 
 
 def _head(family: str, about: str) -> tuple[str, str]:
-    return f"# HELP {family} {about}\n", f"# TYPE {family} gauge\n"
+    kind = "counter" if family.endswith("_total") else "gauge"
+    return f"# HELP {family} {about}\n", f"# TYPE {family} {kind}\n"
 
 
 async def worst(engine: Engine, call: Call) -> bytes:

@@ -213,9 +213,24 @@ class OpenDelivery(Struct, frozen=True, gc=False):
     time_ms: int
 
 
+class Totals(Struct, frozen=True):
+    """What was ever done under a tag of a unit; each only grows. Of the deliveries `leased`, those
+    that no answer carried were `returned`; `leased_again` and `returned_again` are those of them
+    that were not the first of their message.
+    """
+
+    leased: int = 0
+    leased_again: int = 0
+    returned: int = 0
+    returned_again: int = 0
+    acked: int = 0
+    released: int = 0
+    dead: int = 0
+
+
 class TagSnapshot(Struct, frozen=True):
     """One tag in a snapshot: all below `floor` is settled or deferred, and the runs (first, count)
-    above it are settled. `bound` and what follows is of deferred messages; see its schema.
+    above it are settled. What `bound` begins is of deferred messages; see its schema.
     """
 
     tag: int
@@ -232,6 +247,7 @@ class TagSnapshot(Struct, frozen=True):
     slot_counts: list[int] = []
     excepted: list[int] = []
     excepted_slots: list[int] = []
+    totals: Totals = Totals()
 
 
 class SnapshotRecord(Struct, frozen=True):

@@ -1,5 +1,5 @@
 -- ack: settles leased messages for a tag. A handle of a delivery that is over changes nothing.
--- KEYS 1 meta hash: generation, seq, drained, bytes, fifo, c:<tag>, n:<tag>, g:<tag>
+-- KEYS 1 meta hash: generation, seq, drained, bytes, fifo, c:<tag>, n:<tag>, g:<tag>, acked:<tag>
 -- KEYS 2 visible zset: offset by next visible ms
 -- KEYS 3 delivery hash: offset -> delivery
 -- KEYS 4 body hash: offset -> header and record
@@ -22,7 +22,7 @@
 -- STATUS OK SUPERSEDED RELEASED SETTLED EXPIRED CLAIMED DYING PARKED USED FULL LOST
 -- INV a handle settles its message at most once
 -- COST O(handles log open)
--- VERSION 7
+-- VERSION 8
 -- PLAIN plain/ack.lua
 -- INCLUDE clock journal delivery guard groups fair settle handle
 local meta, visible, delivery, body, refs, outbox = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
@@ -47,6 +47,7 @@ local seq = 0
 if #acked > 0 then
   settle(meta, visible, delivery, body, refs, acked)
   seq = journal(meta, outbox, now, 'acked', tag, acked)
+  total(meta, 'acked', ARGV[3], #acked)
   seal(meta, ARGV[3], visible, delivery)
   if unit.fifo and regroup_all(KEYS[7], KEYS[8], delivery, touched, now) then
     redis.call('PUBLISH', ARGV[5], ARGV[6])

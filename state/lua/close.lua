@@ -1,6 +1,6 @@
 -- close: forgets a tag of a unit, a slice of its open messages at a call; shared bodies stay for the other tags.
 -- KEYS 1 meta hash: bytes, c:<tag>, f:<tag>, n:<tag>, g:<tag>, a:<tag>, d:<tag>, x:<tag>, w:<tag>, p:<tag>, t:<tag>,
---   far
+--   far, and the totals of the tag
 -- KEYS 2 visible zset: offset by next visible ms
 -- KEYS 3 delivery hash: offset -> delivery
 -- KEYS 4 body hash: offset -> header and record
@@ -19,13 +19,14 @@
 -- STATUS OK
 -- INV other tags are not touched; x:<tag> is there until all of the tag is gone
 -- COST O(slice)
--- VERSION 3
--- INCLUDE journal delivery guard groups settle far
+-- VERSION 4
+-- INCLUDE journal delivery guard groups settle far totals
 local meta, visible, delivery, body, refs = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local tag, far, except, pointers = ARGV[1], KEYS[10], KEYS[11], KEYS[12]
 for _, kind in ipairs({'c:', 'f:', 'n:', 'g:', 'a:', 'd:', 'w:', 'p:', 't:'}) do
   redis.call('HDEL', meta, kind .. tag)
 end
+for _, kind in ipairs(KINDS) do redis.call('HDEL', meta, kind .. ':' .. tag) end
 redis.call('HSET', meta, 'x:' .. tag, 1)
 if far_whole(meta, far, except, pointers) then
   for _, field in ipairs(redis.call('HKEYS', far)) do

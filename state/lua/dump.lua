@@ -1,5 +1,5 @@
 -- dump: one moment of a unit, for comparing it with the journal. Changes nothing.
--- KEYS 1 meta hash: generation, seq, c:<tag> cursors, f:<tag> floors, w:<tag> marks
+-- KEYS 1 meta hash: generation, seq, c:<tag> cursors, f:<tag> floors, w:<tag> marks, and the totals of each tag
 -- KEYS 2 outbox list: journal entries
 -- KEYS 3 far hash: how many are deferred, by tag and slot
 -- KEYS 4 except hash: bitmaps of offsets that are deferred no longer
@@ -10,13 +10,14 @@
 -- OUT 2 seq: of the last entry
 -- OUT 3 waiting: seq of the last entry in the outbox, 0 = none
 -- OUT 4 tags: {cursor or -1, floor, packed {offset, next visible ms ...}, {offset, delivery ...}, packed {offset ahead
---   ...}, mark} per tag
+--   ...}, mark, {what was ever done under it, in the order of include/totals.lua}} per tag
 -- OUT 5 far: {field of a tag and slot, how many are deferred there ...}
 -- OUT 6 except: {field of a tag, slot and chunk, bitmap ...}
 -- STATUS OK LOST
 -- INV reads only; all of it is of one moment, after the entry with number seq
 -- COST O(open + ahead)
--- VERSION 2
+-- VERSION 3
+-- INCLUDE totals
 local meta, outbox = KEYS[1], KEYS[2]
 if redis.call('HGET', meta, 'generation') ~= ARGV[1] then return {'LOST'} end
 local last = redis.call('LINDEX', outbox, -1)
@@ -31,6 +32,7 @@ for i = 2, #ARGV do
     redis.call('HGETALL', KEYS[k + 2]),
     cmsgpack.pack(redis.call('SMEMBERS', KEYS[k + 3])),
     redis.call('HGET', meta, 'w:' .. ARGV[i]) or '0:-1',
+    totals_of(meta, ARGV[i]),
   }
   out[#out + 1] = row
 end

@@ -1,6 +1,7 @@
 -- give_back: ends deliveries that no answer carried: each is uncounted, and its message is receivable again at its
 --   place in the line.
--- KEYS 1 meta hash: generation, seq, drained, fifo, c:<tag>, n:<tag>, g:<tag>, d:<tag>
+-- KEYS 1 meta hash: generation, seq, drained, fifo, c:<tag>, n:<tag>, g:<tag>, d:<tag>,
+--   returned:<tag>, returned_again:<tag>
 -- KEYS 2 visible zset: offset by next visible ms
 -- KEYS 3 delivery hash: offset -> delivery
 -- KEYS 4 outbox list: journal entries
@@ -20,13 +21,13 @@
 -- INV a delivery is uncounted at most once; also when the outbox is full: what is leased is bounded, and nothing more
 --   is leased then
 -- COST O(deliveries log open)
--- VERSION 1
+-- VERSION 2
 -- INCLUDE clock journal delivery guard groups fair
 local meta, visible, delivery, outbox, delayed = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local unit, refused = guard(meta, ARGV[1], ARGV[3], visible, delivery, KEYS[6], KEYS[7])
 if refused then return refused end
 local now, tag, rest_ms = clock(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
-local words, back, times, touched, late = {}, {}, {}, {}, false
+local words, back, times, touched, late, again = {}, {}, {}, {}, false, 0
 for a = 7, #ARGV, 3 do
   local off, due = tonumber(ARGV[a]), tonumber(ARGV[a + 2])
   local d = delivery_read(delivery, off)
@@ -36,7 +37,7 @@ for a = 7, #ARGV, 3 do
     if time > now then late = redis.call('ZADD', delayed, time, off) > 0 or late end
     if unit.fifo then touched[d.group] = math.min(touched[d.group] or time, time) end
     d.nonce, d.count, d.time = 0, d.count - 1, time
-    if d.count == 0 then d.first = 0 end
+    if d.count == 0 then d.first = 0 else again = again + 1 end
     delivery_write(delivery, off, d)
     redis.call('ZADD', visible, time, off)
     back[#back + 1], times[#times + 1] = off, time
@@ -47,6 +48,8 @@ for a = 7, #ARGV, 3 do
 end
 if #back > 0 then
   journal(meta, outbox, now, 'returned', tag, back, times)
+  total(meta, 'returned', ARGV[3], #back)
+  if again > 0 then total(meta, 'returned_again', ARGV[3], again) end
   if late then seal_delayed(meta, ARGV[3], delayed) end
   -- A group keeps its place among the groups, too.
   for group, time in pairs(touched) do

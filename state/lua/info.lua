@@ -1,6 +1,7 @@
 -- info: exact counts of what each tag has open in the window, and its cursor. Remembers the floor, and journals it when
 --   it has risen.
--- KEYS 1 meta hash: generation, seq, fifo, c:<tag> cursors, f:<tag> floors, n:<tag>, a:<tag>, d:<tag>, t:<tag>, unfiled
+-- KEYS 1 meta hash: generation, seq, fifo, c:<tag> cursors, f:<tag> floors, n:<tag>, a:<tag>, d:<tag>, t:<tag>,
+--   unfiled, and the totals of each tag
 -- KEYS 2 outbox list: journal entries
 -- KEYS + per tag: visible zset, delayed zset, delivery hash
 -- ARGV 1 generation
@@ -8,13 +9,14 @@
 -- ARGV + tag ids
 -- OUT 1 status
 -- OUT 2 tags: {ready, delayed, leased, parked, cursor, floor, how many are taken ahead of the cursor, how many are
---   deferred, lowest open offset, per tag}; of more than 2000 open messages the lowest is the floor
+--   deferred, lowest open offset, and what was ever done under it in the order of include/totals.lua, per tag}; of more
+--   than 2000 open messages the lowest is the floor
 -- STATUS OK LOST
 -- INV floor <= every open offset of its tag, but for what was brought; <= all that is deferred and not in the wheel; it
 --   never falls
 -- COST O(tags x min(open, 2000 + steps of the floor))
--- VERSION 6
--- INCLUDE clock journal guard
+-- VERSION 7
+-- INCLUDE clock journal guard totals
 local meta, outbox = KEYS[1], KEYS[2]
 local now = clock(ARGV[2])
 local out, unfiled = {}, tonumber(redis.call('HGET', meta, 'unfiled') or math.huge)
@@ -63,5 +65,6 @@ for i = 3, #ARGV do
   for _, v in ipairs({ready, waiting, leased, parked, cursor, floor, ahead, deferred, lowest}) do
     out[#out + 1] = v
   end
+  for _, v in ipairs(totals_of(meta, ARGV[i])) do out[#out + 1] = v end
 end
 return {'OK', out}

@@ -1,6 +1,7 @@
 -- pick: leases those of the given messages that are due to one caller; as receive and receive_fair, which take the
 --   oldest.
--- KEYS 1 meta hash: generation, shown, seq, drained, bytes, fifo, c:<tag>, n:<tag>, g:<tag>
+-- KEYS 1 meta hash: generation, shown, seq, drained, bytes, fifo, c:<tag>, n:<tag>, g:<tag>,
+--   leased:<tag>, leased_again:<tag>
 -- KEYS 2 visible zset: offset by next visible ms; a negative time = set back
 -- KEYS 3 delivery hash: offset -> delivery
 -- KEYS 4 body hash: offset -> header (sent ms, due ms, lease ms or -1) and record
@@ -37,7 +38,7 @@
 -- STATUS OK FIFO FULL LOST
 -- INV as of receive
 -- COST O(offsets log open), and O(partitions log open) with a max_in_flight
--- VERSION 3
+-- VERSION 4
 -- INCLUDE clock journal delivery guard groups fair head leased settle lease
 local meta, visible, delivery, body, order, groups = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[8], KEYS[9]
 local unit, refused = guard(meta, ARGV[1], ARGV[3], visible, delivery, order, groups)

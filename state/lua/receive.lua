@@ -1,6 +1,7 @@
 -- receive: leases the due messages with the lowest visible times to one caller; each is invisible until its deadline
 --   from then on.
--- KEYS 1 meta hash: generation, shown, seq, drained, bytes, fifo, c:<tag>, n:<tag>, g:<tag>
+-- KEYS 1 meta hash: generation, shown, seq, drained, bytes, fifo, c:<tag>, n:<tag>, g:<tag>,
+--   leased:<tag>, leased_again:<tag>
 -- KEYS 2 visible zset: offset by next visible ms
 -- KEYS 3 delivery hash: offset -> delivery
 -- KEYS 4 body hash: offset -> header (sent ms, due ms, lease ms or -1) and record
@@ -39,7 +40,7 @@
 -- STATUS OK FIFO FAIR FULL LOST
 -- INV a message is leased to one caller at a time; each delivery adds one to its count; nonce is the seq of its entry
 -- COST O(max log open), and O(partitions log open) with a max_in_flight
--- VERSION 8
+-- VERSION 9
 -- PLAIN plain/receive.lua
 -- INCLUDE clock journal delivery guard head oldest leased settle lease
 local meta, visible, delivery, body = KEYS[1], KEYS[2], KEYS[3], KEYS[4]

@@ -1,5 +1,6 @@
 -- receive_fair: leases due messages to one caller, those of groups with much in flight only when nothing else is due.
--- KEYS 1 meta hash: generation, shown, seq, drained, bytes, fifo, c:<tag>, n:<tag>, g:<tag>
+-- KEYS 1 meta hash: generation, shown, seq, drained, bytes, fifo, c:<tag>, n:<tag>, g:<tag>,
+--   leased:<tag>, leased_again:<tag>
 -- KEYS 2 visible zset: offset by next visible ms; a negative time = set back
 -- KEYS 3 delivery hash: offset -> delivery
 -- KEYS 4 body hash: offset -> header (sent ms, due ms, lease ms or -1) and record
@@ -35,7 +36,7 @@
 -- STATUS OK STANDARD FULL LOST
 -- INV as of receive
 -- COST O(max log open), O(partitions log open) with a max_in_flight, and O(1000) of what is set back for the first time
--- VERSION 3
+-- VERSION 4
 -- INCLUDE clock journal delivery guard groups fair head leased settle lease
 local meta, visible, delivery, body, order, groups = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[8], KEYS[9]
 local unit, refused = guard(meta, ARGV[1], ARGV[3], visible, delivery, order, groups)

@@ -1,6 +1,7 @@
 -- receive_fifo: leases the first messages of groups to one caller, of each up to the first that is not due; groups by
 --   when they became due.
--- KEYS 1 meta hash: generation, shown, seq, drained, bytes, fifo, c:<tag>, n:<tag>, g:<tag>
+-- KEYS 1 meta hash: generation, shown, seq, drained, bytes, fifo, c:<tag>, n:<tag>, g:<tag>,
+--   leased:<tag>, leased_again:<tag>
 -- KEYS 2 visible zset: offset by next visible ms
 -- KEYS 3 delivery hash: offset -> delivery
 -- KEYS 4 body hash: offset -> header (sent ms, due ms, lease ms or -1) and record
@@ -40,7 +41,7 @@
 -- STATUS OK STANDARD FULL LOST
 -- INV as of receive; a group leases nothing behind a message that is leased; a parked message is the first of its group
 -- COST O(max log open), and O(partitions log open) with a max_in_flight
--- VERSION 5
+-- VERSION 6
 -- INCLUDE clock journal delivery guard groups head leased settle lease
 local meta, visible, delivery, body, order, groups = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[8], KEYS[9]
 local unit, refused = guard(meta, ARGV[1], ARGV[3], visible, delivery, order, groups)

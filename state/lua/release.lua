@@ -1,5 +1,5 @@
 -- release: gives leased messages back, receivable after a delay; their handles are over and their counts stay.
--- KEYS 1 meta hash: generation, seq, drained, fifo, c:<tag>, n:<tag>, g:<tag>, d:<tag>
+-- KEYS 1 meta hash: generation, seq, drained, fifo, c:<tag>, n:<tag>, g:<tag>, d:<tag>, released:<tag>
 -- KEYS 2 visible zset: offset by next visible ms
 -- KEYS 3 delivery hash: offset -> delivery
 -- KEYS 4 outbox list: journal entries
@@ -21,7 +21,7 @@
 -- STATUS OK SUPERSEDED RELEASED SETTLED EXPIRED CLAIMED DYING PARKED USED FULL LOST
 -- INV a handle gives back its message at most once
 -- COST O(handles log open)
--- VERSION 5
+-- VERSION 6
 -- INCLUDE clock journal delivery guard groups fair handle
 local meta, visible, delivery, outbox, delayed = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local unit, refused = guard(meta, ARGV[1], ARGV[3], visible, delivery, KEYS[6], KEYS[7])
@@ -47,6 +47,7 @@ for a = 9, #ARGV, width do
 end
 if #released > 0 then
   journal(meta, outbox, now, 'released', tag, released, times)
+  total(meta, 'released', ARGV[3], #released)
   if delay_ms > 0 then seal_delayed(meta, ARGV[3], delayed) end
   if unit.fifo then regroup_all(KEYS[6], KEYS[7], delivery, touched, now) end
   if unit.fair then seal_groups(meta, ARGV[3], KEYS[6], KEYS[7]) end

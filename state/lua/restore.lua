@@ -1,6 +1,6 @@
 -- restore: writes a slice of a rebuild: what is settled above the floor and what is open with its count, lease and
 --   mark.
--- KEYS 1 meta hash: epoch, c:<tag>, n:<tag>, g:<tag>, a:<tag>, d:<tag>
+-- KEYS 1 meta hash: epoch, c:<tag>, n:<tag>, g:<tag>, a:<tag>, d:<tag>, and the totals of the tag
 -- KEYS 2 ahead set: offsets at or above the cursor already taken
 -- KEYS 3 delivery hash: offset -> delivery
 -- KEYS 4 visible zset: offset by next visible ms
@@ -11,22 +11,28 @@
 -- ARGV 2 now: ms, the time of the service; 0 = Redis' clock (tests)
 -- ARGV 3 tag
 -- ARGV 4 cursor
--- ARGV 5 settled_count
+-- ARGV 5 totals: what was ever done under the tag, in the order of include/totals.lua, with a blank between two
+-- ARGV 6 settled_count
 -- ARGV + settled offsets, then per delivery: offset, nonce, count, first ms, flag, time ms (as in the journal), group
 --   (8 bytes, FIFO only)
 -- OUT 1 status
 -- STATUS OK FENCED
 -- INV only the owner's epoch may restore; an open delivery is taken (in ahead, or below the cursor), without its body
 -- COST O(slice)
--- VERSION 3
--- INCLUDE clock delivery guard groups
+-- VERSION 4
+-- INCLUDE clock delivery guard groups totals
 local meta, ahead, delivery, visible, delayed = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 if redis.call('HGET', meta, 'epoch') ~= ARGV[1] then return {'FENCED'} end
 local now, tag = clock(ARGV[2]), ARGV[3]
 redis.call('HSET', meta, 'c:' .. tag, ARGV[4])
-local n, touched = tonumber(ARGV[5]), {}
-for a = 6, 5 + n, 1000 do redis.call('SADD', ahead, unpack(ARGV, a, math.min(a + 999, 5 + n))) end
-for a = 6 + n, #ARGV, 7 do
+local kind = 0
+for number in string.gmatch(ARGV[5], '%d+') do
+  kind = kind + 1
+  if number ~= '0' then redis.call('HSET', meta, KINDS[kind] .. ':' .. tag, number) end
+end
+local n, touched = tonumber(ARGV[6]), {}
+for a = 7, 6 + n, 1000 do redis.call('SADD', ahead, unpack(ARGV, a, math.min(a + 999, 6 + n))) end
+for a = 7 + n, #ARGV, 7 do
   local off, time, group = ARGV[a], tonumber(ARGV[a + 5]), ARGV[a + 6]
   local d = {nonce = tonumber(ARGV[a + 1]), count = tonumber(ARGV[a + 2]), first = tonumber(ARGV[a + 3]), time = time,
     group = group}

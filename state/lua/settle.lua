@@ -1,6 +1,6 @@
 -- settle: the last step of a move (the target has the message), or the end of a message that Kafka no longer has; only
 --   by its holder.
--- KEYS 1 meta hash: generation, seq, bytes, fifo, c:<tag>, n:<tag>, g:<tag>
+-- KEYS 1 meta hash: generation, seq, bytes, fifo, c:<tag>, n:<tag>, g:<tag>, dead:<tag>
 -- KEYS 2 visible zset: offset by next visible ms
 -- KEYS 3 delivery hash: offset -> delivery
 -- KEYS 4 body hash: offset -> header and record
@@ -21,7 +21,7 @@
 -- STATUS OK STALE LOST
 -- INV a message is settled at most once
 -- COST O(messages log open)
--- VERSION 4
+-- VERSION 5
 -- INCLUDE clock journal delivery guard groups fair settle
 local meta, visible, delivery, body, refs, outbox = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local unit, refused = guard(meta, ARGV[1], ARGV[3], visible, delivery, KEYS[7], KEYS[8])
@@ -42,6 +42,7 @@ end
 if #settled > 0 then
   settle(meta, visible, delivery, body, refs, settled)
   journal(meta, outbox, now, ARGV[4], tag, settled, nil, ARGV[7])
+  if ARGV[4] == 'dead' then total(meta, 'dead', ARGV[3], #settled) end
   seal(meta, ARGV[3], visible, delivery)
   if unit.fifo and regroup_all(KEYS[7], KEYS[8], delivery, touched, now) then
     redis.call('PUBLISH', ARGV[5], ARGV[6])

@@ -16,9 +16,23 @@ from state.redis.connection import Connection
 from state.redis.script_caller import ScriptCaller
 
 
-class Counted(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class Done(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """What was done under a tag of a queue since that was made: deliveries that an answer carried,
+    those of them that were not the first of their message, and messages that were acked, released
+    or moved to a dead-letter queue.
+    """
+
+    received: int = 0
+    redelivered: int = 0
+    acked: int = 0
+    released: int = 0
+    dead: int = 0
+
+
+class Counted(msgspec.Struct, frozen=True, array_like=True):
     """Messages of a queue by their state, over all partitions and tags; when the oldest of them was
-    sent (0 = there is none, or that is not known), and when they were counted (epoch ms).
+    sent (0 = there is none, or that is not known), and when they were counted (epoch ms). `sent`
+    (since the queue was made) and `done` (by the id of a tag) never go back.
     """
 
     ready: int
@@ -28,6 +42,8 @@ class Counted(msgspec.Struct, frozen=True, array_like=True, gc=False):
     stored: int
     oldest_at_ms: int
     as_of_ms: int
+    sent: int
+    done: dict[int, Done]
 
 
 _ENCODER = msgspec.msgpack.Encoder()
@@ -63,6 +79,14 @@ class OverviewStore:
         """Forgets the rows of queues that are gone."""
         if names := [*incarnations]:
             await self._ask("HDEL", self._rows, *names)
+
+    async def one(self, incarnation: str) -> Counted | None:
+        """Returns the row of a queue; None = there is none that can be read."""
+        packed = await self._ask("HGET", self._rows, incarnation)
+        try:
+            return None if packed is None else _DECODER.decode(packed)
+        except msgspec.DecodeError:
+            return None
 
     async def size(self) -> int:
         """Returns how many rows there are."""

@@ -17,9 +17,27 @@ from engine.plane.whys import WHYS
 from engine.queues.alarms import KINDS
 from engine.queues.clock_skew import ABOUT as ABOUT_SKEW
 from engine.queues.clock_skew import KIND as CLOCK_SKEW
-from facade.http.queue_metrics import AGE, BOUNDS, FAMILIES, IN_FLIGHT_LIMIT, MESSAGES, PAUSED, RETENTION, TOTAL
+from facade.http.queue_metrics import (
+    AGE,
+    BOUNDS,
+    DONE,
+    FAMILIES,
+    IN_FLIGHT_LIMIT,
+    MESSAGES,
+    PAUSED,
+    RETENTION,
+    SENT,
+    TOTAL,
+)
 from tests.docs.markdown import item, wrapped
 
+_DONE = {
+    "received": "Deliveries by `queue` and `tag`; those that no answer carried are none.",
+    "redelivered": "Of these, deliveries of messages that had been delivered before.",
+    "acked": "Messages acknowledged, by `queue` and `tag`.",
+    "released": "Deliveries that consumers gave back, by `queue` and `tag`.",
+    "dead": "Messages moved to a dead-letter queue, by the `queue` and the `tag` where they died.",
+}
 ROOT = Path(__file__).resolve().parents[2]
 _PREFIX = "leaseway_"
 HEAD = """# Metrics
@@ -80,6 +98,14 @@ MEANINGS = {
     RETENTION: ("gauge", "The `queue`'s retention: after so long a message that nobody acked is dropped."),
     IN_FLIGHT_LIMIT: ("gauge", "Messages of the `queue` that may be leased at once, under each tag."),
     PAUSED: ("gauge", "1 while a `queue`, or a tag of it, is paused: nobody receives from it. Of the same queues."),
+    SENT: (
+        "counter",
+        (
+            "Records written to a `queue` since it was made: messages, those that moves brought, and of transactions "
+            "of Kafka-native producers their markers too. Of the same queues."
+        ),
+    ),
+    **{family: ("counter", _DONE[name]) for family, name in DONE.items()},
     "leaseway_journal_lag_seconds": (
         "gauge",
         "Age of the oldest change that Kafka lacks, over the partitions that this worker owns.",
@@ -126,7 +152,6 @@ MEANINGS = {
             "means](../how-to/troubleshoot.md#why-a-handle-is-stale)."
         ),
     ),
-    "leaseway_messages_dead_total": ("counter", "Messages moved to a dead-letter queue."),
     "leaseway_messages_moved_total": ("counter", "Messages moved by redrive tasks."),
     "leaseway_groups_parked_total": ("counter", "Groups of FIFO queues that were parked."),
     "leaseway_groups_unparked_total": ("counter", "Groups that somebody has unparked."),
@@ -242,12 +267,6 @@ _JOURNAL_GAP = (
 )
 
 
-def _strings(node: ast.AST) -> Iterator[str]:
-    for part in ast.walk(node):
-        if isinstance(part, ast.Constant) and isinstance(part.value, str):
-            yield part.value
-
-
 def _calls(tree: ast.AST, name: str) -> Iterator[ast.expr]:
     """First arguments of calls of `name`, as a function or a method."""
     for node in ast.walk(tree):
@@ -263,8 +282,6 @@ def _counted(tree: ast.AST) -> Iterator[str]:
     for argument in _calls(tree, "count"):
         if isinstance(argument, ast.Constant) and str(argument.value).endswith("_total"):
             yield _PREFIX + str(argument.value)
-        elif isinstance(argument, ast.JoinedStr) and next(_strings(argument)) == "messages_":
-            yield from (f"{_PREFIX}messages_{kind}_total" for kind in ("dead", "moved"))
 
 
 def _told(tree: ast.AST) -> Iterator[str]:

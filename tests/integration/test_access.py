@@ -129,6 +129,7 @@ async def test_every_verb_refuses_a_stranger_and_changes_nothing(guarded: Engine
         "set_daily_statistics": ("hers", True),
         "get_daily_statistics": ("hers",),
         "statistics": ("hers", day_of(now_ms())),
+        "history": ("hers", "hour"),
         "query_metric": ("hers", MetricQuery("send_request.count", 0, 60_000, 60_000)),
         "put_definitions": (Definitions([QueueDefinition("hers", QueueSettings(delay_ms=5))], []),),
     }

@@ -17,9 +17,13 @@ from engine.shapes import Principal, QueueCounts
 from schemas.records.settings import QueueSettings, RedrivePolicy
 from state.errors import StateUnavailable
 from state.keys import Unit
+from state.leases import LeaseScripts
+from state.shared.overview import Done
 from state.upkeep import UpkeepScripts
 from tests.integration.conftest import MakeEngine
 from tests.integration.drive import BY, ack, eventually, receive, send
+from tests.integration.test_rebuild import drained, wipe
+from tests.integration.test_verify import clean, verify
 from tests.services import Services
 
 
@@ -106,6 +110,86 @@ async def test_lost_rows_are_counted_again(own_engine: Engine, stack: Services) 
         client.flushall()
     for name in ("used", "idle"):
         await _counted(own_engine, name, within_s=20, backlog=2)
+
+
+async def _done(engine: Engine, sent: int, done: Done, within_s: float = 8.0) -> None:
+    """Returns when these numbers of queue `q` are shown."""
+    found = QueueCounts("q")
+
+    async def same() -> bool:
+        nonlocal found
+        found = await _row(engine, "q")
+        return (found.sent, found.done) == (sent, {"default": done})
+
+    try:
+        await eventually(same, within_s)
+    except AssertionError:
+        raise AssertionError(f"{found} has not {sent} and {done}") from None
+
+
+async def test_what_was_done_is_what_clients_did_and_the_same_after_a_rebuild(
+    make_engine: MakeEngine, stack: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, two = await make_engine(), await make_engine()
+    await one.queues.create_queue(BY, "letters", QueueSettings(partitions=1))
+    policy = RedrivePolicy("letters", 9)
+    await one.queues.create_queue(BY, "q", QueueSettings(partitions=2, lease_ms=600_000, redrive_policy=policy))
+    await send(one, "q", *"abcdef")
+    got = await receive(two, "q")
+    assert len(got) == 6
+    await ack(one, "q", got[:2])
+    again = await one.messages.ack(BY, "q", [delivery.handle for delivery in got[:2]])
+    assert [result.status for result in again] == ["stale", "stale"]
+    await two.messages.release(BY, "q", [delivery.handle for delivery in got[2:4]], 0)
+    await two.messages.kill(BY, "q", [got[4].handle])
+    await _done(one, 6, Done(received=6, acked=2, released=2, dead=1))
+    leased = asyncio.Event()
+    real = LeaseScripts.receive
+
+    async def slow(*given: Any, **named: Any) -> Any:
+        received = await real(*given, **named)
+        if received.leased:
+            leased.set()
+            await asyncio.sleep(0.3)
+        return received
+
+    with monkeypatch.context() as patched:
+        patched.setattr(LeaseScripts, "receive", slow)
+        unheard = asyncio.create_task(receive(one, "q"))
+        await leased.wait()
+        unheard.cancel()
+        await asyncio.gather(unheard, return_exceptions=True)
+
+    async def given_back() -> bool:
+        return (await one.queues.get_queue(BY, "q")).tags[0].ready == 2
+
+    await eventually(given_back)
+    since, looks = (await _row(two, "q")).as_of_ms, set[int]()
+
+    async def looked_three_times() -> bool:
+        looks.add((await _row(two, "q")).as_of_ms)
+        return len(looks - {since}) == 3
+
+    await eventually(looked_three_times)
+    await _done(two, 6, Done(received=6, acked=2, released=2, dead=1))
+    await ack(one, "q", await receive(one, "q"))
+    done = Done(received=8, redelivered=2, acked=4, released=2, dead=1)
+    await _done(two, 6, done)
+
+    async def noted() -> bool:
+        history = await two.queues.history(BY, "q", "hour")
+        acked = [number for number in history.done["default"]["acked"] if number is not None]
+        return acked[-1:] == [4]
+
+    await eventually(noted, within_s=15)
+    await drained(one)
+    assert clean(await verify(one, "q"))
+    wipe(stack, one)
+    await _done(one, 6, done, within_s=20)
+    assert clean(await verify(one, "q"))
+    await one.stop()
+    await send(two, "q", "g")
+    await _done(two, 7, done, within_s=20)
 
 
 async def test_a_queue_that_is_gone_leaves_no_row(own_engine: Engine) -> None:

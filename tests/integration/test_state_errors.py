@@ -89,6 +89,7 @@ VERBS: dict[str, Verb] = {
     "list_alert_events": lambda e, at: e.alerts.list_alert_events(BY, "q"),
     "set_daily_statistics": lambda e, at: e.alerts.set_daily_statistics(BY, "q", True),
     "get_daily_statistics": lambda e, at: e.alerts.get_daily_statistics(BY, "q"),
+    "history": lambda e, at: e.queues.history(BY, "q", "hour"),
     "statistics": lambda e, at: e.alerts.statistics(BY, "q", day_of(int(time.time() * 1000))),
     "query_metric": lambda e, at: e.alerts.query_metric(BY, "q", MetricQuery("send_request.count", 0, 60_000, 60_000)),
     "set_contacts": lambda e, at: e.callers.set_contacts(BY, "somebody", "Somebody", "", ""),

@@ -26,6 +26,7 @@ from state.redis.connection import Connection
 from state.replies import LoadEntry, Window
 from state.store import Store
 from tests.property.model import Message, Model, Tag
+from tests.totals import check_totals
 
 RUNS = int(os.environ.get("LEASEWAY_PROPERTY_RUNS", "500"))
 SEED = int(os.environ.get("LEASEWAY_PROPERTY_SEED", "20261121"))
@@ -344,6 +345,7 @@ class Run:
             info = (await self.store.upkeep.info(self.unit, GENERATION, [tag], now_ms=now))[0]
             assert (info.ready, info.delayed, info.leased, info.floor) == (0, 0, 0, info.cursor)
         assert await self.store.upkeep.leftovers(self.unit) == (0, 0, 0), "bodies, holders or bytes are left"
+        await check_totals(self.store, self.unit, GENERATION, self.tags, now)
 
 
 async def test_scripts_and_model_agree_after_every_step(store: Store) -> None:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable
 
 from engine.catalog.catalog import Catalog
 from engine.queues.overview.counting import Counting
+from engine.queues.overview.sampler import Sampler
 from engine.queues.overview.turns import Turns, groups
 from runtime.background import Background
 from runtime.cancel import cancel_all
@@ -39,9 +40,16 @@ class Collector:
     """
 
     def __init__(
-        self, store: OverviewStore, locks: Locks, catalog: Catalog, owned: Callable[[], Iterable[Unit]], counting: Counting
+        self,
+        store: OverviewStore,
+        locks: Locks,
+        catalog: Catalog,
+        owned: Callable[[], Iterable[Unit]],
+        counting: Counting,
+        sampler: Sampler,
     ) -> None:
         self.store = store
+        self._sampler = sampler
         self._locks = locks
         self._catalog = catalog
         self._owned = owned
@@ -71,6 +79,9 @@ class Collector:
             try:
                 async with self._locks.held("overview", hold_ms=HOLD_MS, wait_s=0) as hold:
                     self._turns = Turns()
+                    rows = await self.store.all()
+                    self._counting.begin(rows)
+                    self._sampler.begin(rows)
                     while hold.is_valid:
                         await self._round()
                         await asyncio.sleep(ROUND_S)
@@ -92,6 +103,8 @@ class Collector:
         known, turns = self._catalog.by_incarnation, self._turns
         gone = turns.gone(known)
         turns.forget(gone)
+        if gone:
+            await self._sampler.drop(gone)
         if await self.store.size() != len(turns.rows) or not turns.rows <= known.keys():
             await self._compare_rows()
         turns.note_changed(await self.store.take_changed(MOST))
@@ -99,14 +112,21 @@ class Collector:
         for some in groups(turns.due(known, asyncio.get_running_loop().time())):
             rows = await self._counting.count(some)
             await self.store.write(rows)
+            self._sampler.note(rows)
             turns.rows.update(rows)
             now = asyncio.get_running_loop().time()
             for queue in some:
                 row = rows.get(queue.incarnation)
                 turns.note_counted(queue.incarnation, now, moves=row is None or row.leased > 0 or row.delayed > 0)
 
+        await self._sampler.sample(self._counting.now_ms())
+
     async def _compare_rows(self) -> None:
         """Drops the rows of queues that are gone, and has those counted again that Redis lost."""
         rows = await self.store.names()
-        await self.store.drop(rows - self._catalog.by_incarnation.keys())
+        gone = rows - self._catalog.by_incarnation.keys()
+        await self.store.drop(gone)
+        await self._sampler.drop(gone)
+        if not self._turns.rows <= rows:
+            self._sampler.note_lost()
         self._turns.keep_rows(rows & self._catalog.by_incarnation.keys())

@@ -6,12 +6,16 @@ import asyncio
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 
+from msgspec.structs import astuple
+
 from engine.catalog.catalog import Catalog
 from engine.errors import LogUnavailable
 from engine.log import Log, TopicPartition
 from engine.queues.overview.ages import Ages
+from engine.queues.overview.done import Shown
 from engine.rules.queue import Queue
 from engine.window.window import Recovery
+from schemas.records import Totals
 from state.clock.service_clock import ServiceClock
 from state.errors import StateError, StateLost
 from state.replies import TagCounts
@@ -31,12 +35,22 @@ class Counting:
         self._recovery = recovery
         self._clock = clock
         self._ages = Ages(log)
+        self._shown = Shown()
+
+    def begin(self, rows: Mapping[str, Counted]) -> None:
+        """Begins to count, after another worker or none; `rows` are what is shown now."""
+        self._shown.begin(rows)
+
+    def now_ms(self) -> int:
+        """Returns the time of the service, which rows have."""
+        return self._clock.now_ms()
 
     def begin_round(self, gone: Iterable[str]) -> None:
         """A new round begins, without the lives of queues that are over: as much may be read from
         Kafka again.
         """
         self._ages.forget(gone)
+        self._shown.forget(gone)
         self._ages.begin_round()
 
     async def count(self, queues: Sequence[Queue]) -> dict[str, Counted]:
@@ -80,7 +94,15 @@ class Counting:
             lowest = [tag.lowest for tag, more in zip(tags, behind, strict=True) if more or _is_open(tag)]
             if lowest and (at_ms := await self._ages.sent_at_ms(queue.topic, unit, min(lowest))):
                 oldest_ms = min(oldest_ms or at_ms, at_ms)
-        return Counted(ready, delayed, leased, parked, stored, oldest_ms, self._clock.now_ms())
+        sent = self._shown.sent(queue.incarnation, sum(ends.get((queue.topic, unit.partition), 0) for unit in queue.units))
+        done = self._shown.done(queue.incarnation, _totals(queue.tag_ids, units))
+        return Counted(ready, delayed, leased, parked, stored, oldest_ms, self._clock.now_ms(), sent, done)
+
+
+def _totals(tags: Sequence[int], units: Iterable[Sequence[TagCounts]]) -> dict[int, Totals]:
+    """What was ever done in all units, by tag."""
+    rows = zip(*([astuple(tag.totals) for tag in unit] for unit in units), strict=True)
+    return {tag: Totals(*map(sum, zip(*of_tag, strict=True))) for tag, of_tag in zip(tags, rows, strict=True)}
 
 
 def _is_open(tag: TagCounts) -> bool:

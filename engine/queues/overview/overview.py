@@ -100,4 +100,6 @@ def _shown(queue: Queue, row: Counted | None) -> QueueCounts:
         oldest_at_ms=row.oldest_at_ms,
         as_of_ms=row.as_of_ms,
         paused=bool(queue.paused),
+        sent=row.sent,
+        done={tag.name: row.done[tag.id] for tag in queue.tags if tag.id in row.done},
     )

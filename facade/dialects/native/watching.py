@@ -19,12 +19,21 @@ from facade.dialects.native.wire.replies_watching import (
     AlertReply,
     AlertsReply,
     DailyStatisticsReply,
+    HistoryReply,
     MetricReply,
     PointReply,
     StatisticsReply,
     StatisticsRowReply,
+    TagHistoryReply,
 )
-from facade.dialects.native.wire.shapes_watching import AlertBody, AlertsQuery, DailyStatisticsBody, MetricParameters, StatisticsQuery
+from facade.dialects.native.wire.shapes_watching import (
+    AlertBody,
+    AlertsQuery,
+    DailyStatisticsBody,
+    HistoryQuery,
+    MetricParameters,
+    StatisticsQuery,
+)
 from facade.dialects.native.wire.units import QUEUE_RULE
 from facade.http.operation import Answer, Call, Operation, PathRule
 from schemas.records.watching import AlertPolicy, PolicyState
@@ -120,6 +129,21 @@ async def statistics(engine: Engine, call: Call) -> Answer:
         for row in found.rows
     ]
     return Answer(StatisticsReply(queue=found.queue, day=found.day, complete=found.complete, rows=rows))
+
+
+async def history(engine: Engine, call: Call) -> Answer:
+    """The numbers of a queue over time."""
+    found = await engine.queues.history(call.by, call.path["queue"], call.query.span)
+    return Answer(
+        HistoryReply(
+            queue=found.queue,
+            step_ms=found.step_ms,
+            as_of_ms=found.as_of_ms or None,
+            at_ms=found.at_ms,
+            tags=[TagHistoryReply(name=name, **done) for name, done in found.done.items()],
+            **found.numbers,
+        )
+    )
 
 
 async def query_metric(engine: Engine, call: Call) -> Answer:
@@ -228,6 +252,19 @@ OPERATIONS = (
         example=examples.WATCHING["statistics"],
         rules=_QUEUE,
         query=StatisticsQuery,
+        codes=("queue_not_found",),
+    ),
+    Operation(
+        name="history",
+        method="GET",
+        path="/v1/queues/{queue}/history",
+        group="Statistics",
+        summary="What was in a queue and what was done, over the last hour or day",
+        run=history,
+        replies={200: HistoryReply},
+        example=examples.WATCHING["history"],
+        rules=_QUEUE,
+        query=HistoryQuery,
         codes=("queue_not_found",),
     ),
     Operation(

@@ -4,3 +4,5 @@ local function journal(meta, outbox, now, kind, tag, offsets, times, reason)
   redis.call('RPUSH', outbox, cmsgpack.pack({seq, now, kind, tag, offsets, times or 0, reason or ''}))
   return seq
 end
+-- Adds to what was ever done under a tag: a field of the meta hash for each kind, as Totals of schemas/records.
+local function total(meta, kind, tag, by) redis.call('HINCRBY', meta, kind .. ':' .. tag, by) end

@@ -83,10 +83,16 @@ end
 -- reply. Of a window that is half full they give up their bodies, but for those that other tags hold too.
 local function write_leases(r, fresh_until)
   local offsets, deadlines, row, out, dropped = {}, {}, {}, {}, {}
-  for i, l in ipairs(r.leased) do offsets[i], deadlines[i] = l[1], l[2].time end
+  local again = 0
+  for i, l in ipairs(r.leased) do
+    offsets[i], deadlines[i] = l[1], l[2].time
+    if l[2].count > 1 then again = again + 1 end
+  end
   for _, off in ipairs(r.fresh) do offsets[#offsets + 1], deadlines[#deadlines + 1] = off, fresh_until end
   if #offsets == 0 then return 0, out end
   local nonce = journal(r.meta, r.outbox, r.now, 'leased', r.tag, offsets, deadlines)
+  total(r.meta, 'leased', r.tag, #offsets)
+  if again > 0 then total(r.meta, 'leased_again', r.tag, again) end
   local bytes = r.held > 0 and tonumber(redis.call('HGET', r.meta, 'bytes') or '0') or 0
   local full = r.held > r.window_messages / 2 or bytes > r.window_bytes / 2
   local shared = full and redis.call('EXISTS', r.refs) == 1

@@ -2,7 +2,8 @@
 -- deadlines. It does what ack.lua does and answers the same; in any other case it changes nothing, and ack.lua goes on.
 do
   local call, meta, visible, delivery, outbox, tag = redis.call, KEYS[1], KEYS[2], KEYS[3], KEYS[6], ARGV[3]
-  local m = call('HMGET', meta, 'generation', 'c:' .. tag, 'n:' .. tag, 'fifo', 'g:' .. tag, 'seq', 'drained')
+  local m = call('HMGET', meta, 'generation', 'c:' .. tag, 'n:' .. tag, 'fifo', 'g:' .. tag, 'seq', 'drained',
+    'acked:' .. tag)
   local open, held, count = call('ZCARD', visible), call('HLEN', delivery), (#ARGV - 7) / 2
   local waiting = call('LLEN', outbox)
   if m[1] == ARGV[1] and m[2] and m[3] == open .. ':' .. held and not m[4] and m[5] == '0:0' and m[6] and m[7]
@@ -26,7 +27,7 @@ do
       local seq = m[6] + 1
       open, held = open - call('ZREM', visible, unpack(members)), held - call('HDEL', delivery, unpack(members))
       call('RPUSH', outbox, cmsgpack.pack({seq, now, 'acked', tonumber(tag), offsets, 0, ''}))
-      call('HSET', meta, 'seq', seq, 'n:' .. tag, open .. ':' .. held)
+      call('HSET', meta, 'seq', seq, 'n:' .. tag, open .. ':' .. held, 'acked:' .. tag, (m[8] or 0) + count)
       return {'OK', {}, seq}
     end
   end

@@ -3,7 +3,8 @@
 -- receive.lua goes on.
 do
   local call, meta, visible, delivery, outbox, tag = redis.call, KEYS[1], KEYS[2], KEYS[3], KEYS[6], ARGV[3]
-  local m = call('HMGET', meta, 'generation', 'c:' .. tag, 'n:' .. tag, 'fifo', 'g:' .. tag, 'seq', 'drained', 'shown')
+  local m = call('HMGET', meta, 'generation', 'c:' .. tag, 'n:' .. tag, 'fifo', 'g:' .. tag, 'seq', 'drained', 'shown',
+    'leased:' .. tag)
   local open, held = call('ZCARD', visible), call('HLEN', delivery)
   local waiting = call('LLEN', outbox)
   if m[1] == ARGV[1] and m[2] and m[3] == open .. ':' .. held and not m[4] and m[5] == '0:0' and m[6] and m[7]
@@ -45,7 +46,8 @@ do
         call('ZADD', visible, unpack(row))
         call('HSET', delivery, unpack(deliveries))
         call('RPUSH', outbox, cmsgpack.pack({nonce, now, 'leased', tonumber(tag), fresh, times, ''}))
-        call('HSET', meta, 'seq', nonce, 'n:' .. tag, open .. ':' .. held + #due)
+        call('HSET', meta, 'seq', nonce, 'n:' .. tag, open .. ':' .. held + #due, 'leased:' .. tag,
+          (m[9] or 0) + #due)
       end
       local leased = open < 1000 and 0
         or math.max(0, call('ZCOUNT', visible, '(' .. now, '+inf') - call('ZCOUNT', KEYS[7], '(' .. now, '+inf'))

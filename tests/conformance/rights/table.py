@@ -89,6 +89,7 @@ _OTHERS: Needs = {
     "list_alert_events": (Verb.LIST_ALERTS,),
     "get_daily_statistics": (Verb.GET_STATISTICS,),
     "statistics": (Verb.GET_STATISTICS,),
+    "history": (Verb.GET_STATISTICS,),
     "get_grant": (Verb.LIST_GRANTS,),
     "revoke": (Verb.GRANT,),
     "list_tag_grants": (Verb.LIST_GRANTS,),

@@ -11,21 +11,27 @@ from engine.shapes import QueueCounts
 from facade.http.queue_metrics import (
     AGE,
     BOUNDS,
+    DONE,
     FAMILIES,
     IN_FLIGHT_LIMIT,
     MESSAGES,
     PAUSED,
     RETENTION,
+    SENT,
     STATES,
     TOTAL,
     bounds,
     lines,
     totals,
 )
+from state.shared.overview import Done
 from tests.unit.facade.double import RECORD
 
+DONES = {"default": Done(9, 8, 7, 6, 5), "b": Done(4)}
 ROWS = [
-    QueueCounts("orders", 15, 1, 2, 3, 4, 5, oldest_at_ms=1_500, as_of_ms=9_000),
+    QueueCounts(
+        "orders", 15, 1, 2, 3, 4, 5, 1_500, 9_000, sent=40, done={"default": Done(9, 8, 7, 6, 5), "b": Done(4)}
+    ),
     QueueCounts("empty", as_of_ms=9_000, paused=True),
     QueueCounts("ahead", 1, 1, oldest_at_ms=11_000, as_of_ms=9_000),
     QueueCounts("not-counted"),
@@ -33,11 +39,12 @@ ROWS = [
 
 
 def _samples(text: str) -> dict[tuple[str, str, str], float]:
-    """What Prometheus' own parser reads."""
+    """What Prometheus' own parser reads, by name, queue, and state or tag."""
     return {
-        (sample.name, sample.labels.get("queue", ""), sample.labels.get("state", "")): sample.value
+        (sample.name, labels.get("queue", ""), labels.get("state", labels.get("tag", ""))): sample.value
         for family in text_string_to_metric_families(text)
         for sample in family.samples
+        for labels in (sample.labels,)
     }
 
 
@@ -46,7 +53,10 @@ def test_each_queue_that_was_counted_has_its_numbers_and_age() -> None:
     assert [found[MESSAGES, "orders", state] for state in STATES] == [1, 2, 3, 4, 5]
     assert (found[AGE, "orders", ""], found[AGE, "empty", ""], found[AGE, "ahead", ""]) == (8.5, 0, 0)
     assert (found[PAUSED, "orders", ""], found[PAUSED, "empty", ""]) == (0, 1)
-    assert len(found) == 3 * (len(STATES) + 2)
+    assert [found[SENT, queue, ""] for queue in ("orders", "empty", "ahead")] == [40, 0, 0]
+    assert [found[family, "orders", "default"] for family in DONE] == [9, 8, 7, 6, 5]
+    assert [found[family, "orders", "b"] for family in DONE] == [4, 0, 0, 0, 0]
+    assert len(found) == 3 * (len(STATES) + 3) + 2 * len(DONE)
 
 
 def test_one_family_alone() -> None:
@@ -59,11 +69,12 @@ def test_totals() -> None:
 
 
 def test_2000_queues_are_written_in_a_tenth_of_a_second() -> None:
-    rows = [QueueCounts(f"queue-{n}", 15, 1, 2, 3, 4, 5, 1_500, 9_000) for n in range(2000)]
+    done = {"default": Done(9, 8, 7, 6, 5)}
+    rows = [QueueCounts(f"queue-{n}", 15, 1, 2, 3, 4, 5, 1_500, 9_000, sent=40, done=done) for n in range(2000)]
     began = time.process_time()
     text = "".join(lines(rows, FAMILIES, 10_000))
     assert time.process_time() - began < 0.1, "seconds"
-    assert text.count("\n") == 2 * 3 + 2000 * (len(STATES) + 2)
+    assert text.count("\n") == len(FAMILIES) * 2 + 2000 * (len(STATES) + 3 + len(DONE))
 
 
 def test_what_a_queue_is_set_to_is_shown_for_shares_of_it() -> None:

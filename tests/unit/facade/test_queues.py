@@ -12,6 +12,7 @@ from schemas.filters import Condition, Filter
 from schemas.records import Pause
 from schemas.records.settings import QueueSettings, RedrivePolicy
 from schemas.vocabulary import Role, Verb
+from state.shared.overview import Done
 from tests.unit.facade.double import AT, QUEUE, TAG, TASK, RecordingEngine
 
 BY = Principal("anonymous")
@@ -197,16 +198,25 @@ async def test_a_lister_pages_by_the_last_name(client: httpx.AsyncClient, engine
 
 
 async def test_a_lister_of_counts_has_an_order_and_a_cursor(client: httpx.AsyncClient, engine: RecordingEngine) -> None:
-    rows = [QueueCounts("orders", 15, 1, 2, 3, 4, 5, 6, 7, paused=True), QueueCounts("new")]
+    done = {"default": Done(9, 1, 5, 2, 1)}
+    rows = [QueueCounts("orders", 15, 1, 2, 3, 4, 5, 6, 7, paused=True, sent=8, done=done), QueueCounts("new")]
     engine.answers["list_counts"] = rows, "Wzcs"
     answer = await client.get("/v1/queues?counts=true&prefix=o&limit=2&sort=oldest&cursor=WzYs")
     assert engine.calls == [("list_counts", BY, "o", 2, "oldest", "WzYs", False)]
     names = ("backlog", "ready", "delayed", "leased", "parked", "stored", "oldest_at_ms", "as_of_ms", "paused")
+    tags = [{"name": "default", "received": 9, "redelivered": 1, "acked": 5, "released": 2, "dead": 1}]
+    shown = 15, 1, 2, 3, 4, 5, 6, 7, True
+    none = {**dict.fromkeys((*names[:6], "sent"), 0), "oldest_at_ms": None, "as_of_ms": None, "paused": False}
     assert answer.json() == {
         "queues": ["orders", "new"],
         "counts": [
-            {"name": "orders", **dict(zip(names, (15, 1, 2, 3, 4, 5, 6, 7, True), strict=True))},
-            {"name": "new", **dict.fromkeys(names[:6], 0), "oldest_at_ms": None, "as_of_ms": None, "paused": False},
+            {
+                "name": "orders",
+                **dict(zip(names, shown, strict=True)),
+                "sent": 8,
+                "tags": tags,
+            },
+            {"name": "new", **none, "tags": []},
         ],
         "next": "Wzcs",
     }

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.pack import ROWS
-from schemas.records import OpenDelivery, SnapshotRecord, TagSnapshot
+from schemas.records import OpenDelivery, SnapshotRecord, TagSnapshot, Totals
 from schemas.registry import schema_id, schema_text
 from schemas.wire import decode, encode
 from tests.unit.schemas.samples import LONGS, TEXTS
@@ -27,7 +27,15 @@ SNAPSHOTS = st.builds(
     LONGS,
     LONGS,
     st.lists(
-        st.builds(TagSnapshot, st.integers(0, 99), LONGS, st.lists(LONGS), st.lists(LONGS), st.lists(DELIVERIES)),
+        st.builds(
+            TagSnapshot,
+            st.integers(0, 99),
+            LONGS,
+            st.lists(LONGS),
+            st.lists(LONGS),
+            st.lists(DELIVERIES),
+            totals=st.builds(Totals, *[LONGS] * 7),
+        ),
         max_size=3,
     ),
     st.lists(TEXTS),

@@ -241,6 +241,7 @@ _WATCHED = {"tag": "billing", "subject": "receive_request", "measurement": "late
 _ALERT = {"id": "a1f2e3d4c5b6", **_WATCHED, "added_at_ms": _AT, "firing": False, "since_ms": None}
 _EVENT = {"id": "0123456789ab-a1f2e3d4c5b6-1767225660000", "change": "fired", "at_ms": _AT + 60_000, **_WATCHED, "value": 812.8}
 _ROW = {"tag": None, "subject": "send_request", "requests": 1440, "messages": 14400}
+_NONE = {"released": [None, 0], "dead": [None, 0]}
 _TIMES = {"latency_ms": 4.182, "latency_p999_ms": 31.623, "latency_max_ms": 64.02}
 WATCHING = {
     "add_alert": Example(_WATCHED, _ALERT),
@@ -250,6 +251,20 @@ WATCHING = {
     "get_daily_statistics": Example(reply={"enabled": True}),
     "set_daily_statistics": Example({"enabled": True}, {"enabled": True}),
     "statistics": Example(reply={"queue": "orders", "day": "2026-01-01", "complete": True, "rows": [{**_ROW, **_TIMES}]}),
+    "history": Example(
+        reply={
+            "queue": "orders",
+            "step_ms": 10_000,
+            "as_of_ms": _AT,
+            "at_ms": [_AT - 10_000, _AT],
+            **{name: [None, 0] for name in ("delayed", "parked", "stored")},
+            "ready": [None, 7],
+            "leased": [None, 2],
+            "oldest_at_ms": [None, _AT - 60_000],
+            "sent": [None, 1440],
+            "tags": [{"name": "default", "received": [None, 1434], "redelivered": [None, 3], "acked": [None, 1431], **_NONE}],
+        }
+    ),
     "query_metric": Example(reply={"metric": "send_request.count", "points": [{"at_ms": _AT, "value": 24}]}),
 }
 _DEFINED = {

@@ -29,6 +29,7 @@ from facade.dialects.native.wire.replies import (
     AttributeReply,
     ConditionReply,
     DeliveryReply,
+    DoneReply,
     FilterReply,
     OriginReply,
     ParkedGroupReply,
@@ -77,6 +78,8 @@ def counts_reply(row: QueueCounts) -> QueueCountsReply:
         oldest_at_ms=row.oldest_at_ms or None,
         as_of_ms=row.as_of_ms or None,
         paused=row.paused,
+        sent=row.sent,
+        tags=[DoneReply(name=name, **structs.asdict(done)) for name, done in row.done.items()],
     )
 
 

@@ -90,6 +90,17 @@ class TagReply(Reply, frozen=True, kw_only=True):
     paused: Annotated[PauseReply | None, about("That nobody receives under it; null = it is not paused by itself.")]
 
 
+class DoneReply(Reply, frozen=True, kw_only=True):
+    """What was done under a tag since its queue was made: numbers that only grow."""
+
+    name: Annotated[str, about("The tag's name.")]
+    received: Annotated[Count, about("Deliveries. Those that no answer carried are none.")]
+    redelivered: Annotated[Count, about("Of these, deliveries of messages that had been delivered before.")]
+    acked: Annotated[Count, about("Messages that were acknowledged.")]
+    released: Annotated[Count, about("Deliveries that consumers gave back.")]
+    dead: Annotated[Count, about("Messages moved to a dead-letter queue.")]
+
+
 class QueueCountsReply(Reply, frozen=True, kw_only=True):
     """What is in a queue, added up over its tags: a message that two tags have counts twice.
     `backlog` = ready + delayed + leased + parked + stored.
@@ -105,6 +116,8 @@ class QueueCountsReply(Reply, frozen=True, kw_only=True):
     oldest_at_ms: Annotated[int | None, about("When the oldest one was sent that is not settled (epoch ms); null = none, or not known.")]
     as_of_ms: Annotated[int | None, about("When that was counted (epoch ms); null = it was not yet.")]
     paused: Annotated[bool, about("Whether it is paused, or a tag of it.")]
+    sent: Annotated[Count, about("Records that were ever written to it; only grows.")]
+    tags: Annotated[list[DoneReply], about("What was done under each tag.")]
 
 
 class QueuesReply(Reply, frozen=True, kw_only=True):

@@ -103,3 +103,34 @@ class MetricReply(Reply, frozen=True, kw_only=True):
 
     metric: Annotated[str, one_of(METRICS, "The metric.")]
     points: Annotated[list[PointReply], _about("The values, oldest first.")]
+
+
+Numbers = Annotated[list[int | None], _about("A number for each of `at_ms`; null = nobody has noted it then.")]
+
+
+class TagHistoryReply(Reply, frozen=True, kw_only=True):
+    """What was done under a tag since its queue was made, as it was at each time."""
+
+    name: Annotated[str, _about("The tag's name.")]
+    received: Numbers
+    redelivered: Numbers
+    acked: Numbers
+    released: Numbers
+    dead: Numbers
+
+
+class HistoryReply(Reply, frozen=True, kw_only=True):
+    """The numbers of a queue over time, as `counts` of a list of queues has them now."""
+
+    queue: Annotated[str, _about("The queue.")]
+    step_ms: Annotated[Count, _about("How far apart the times are.")]
+    as_of_ms: Annotated[int | None, _about("The last of the times at which numbers were noted; null = there is none.")]
+    at_ms: Annotated[list[int], _about("The times (epoch ms), ascending.")]
+    ready: Numbers
+    delayed: Numbers
+    leased: Numbers
+    parked: Numbers
+    stored: Numbers
+    oldest_at_ms: Annotated[Numbers, _about("When the oldest one was sent that was not settled (epoch ms); 0 = none.")]
+    sent: Numbers
+    tags: Annotated[list[TagHistoryReply], _about("The same of each tag that the queue has now.")]

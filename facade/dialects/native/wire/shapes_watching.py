@@ -7,6 +7,7 @@ from typing import Annotated
 from msgspec import UNSET, Meta, UnsetType, field
 
 from engine.meters.shapes import AGGREGATORS, METRICS
+from engine.rules.limits import HISTORY_SPANS
 from facade.dialects.native.wire.shapes import Body
 from facade.dialects.native.wire.units import Millis, Name, Whole, one_of, within
 from schemas.vocabulary import Measurement, Subject
@@ -41,6 +42,12 @@ class StatisticsQuery(Body, frozen=True, kw_only=True):
     """Which day."""
 
     day: Annotated[str, Meta(max_length=10, description="A day in UTC, YYYY-MM-DD, of the last 35.")]
+
+
+class HistoryQuery(Body, frozen=True, kw_only=True):
+    """How far back."""
+
+    span: Annotated[str, Meta(max_length=16), one_of(HISTORY_SPANS, "The last hour by 10 s, or the last day by 5 min.")] = "hour"
 
 
 class MetricParameters(Body, frozen=True, kw_only=True):

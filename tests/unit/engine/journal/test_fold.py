@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.journal.fold import TagState, UnitState
-from schemas.records import JournalEntry, JournalRecord, OpenDelivery
+from schemas.records import JournalEntry, JournalRecord, OpenDelivery, Totals
 from schemas.vocabulary import SETTLES, SLOT_MS, EventKind, Reason
 
 OFFSETS = st.integers(0, 12)
@@ -100,6 +100,29 @@ def test_a_delivery_that_was_given_back_is_uncounted() -> None:
     ):
         tag.apply(JournalEntry(seq, 100 + seq, kind.value, 0, [4], [900 + seq], ""))
     assert tag.deliveries == {4: OpenDelivery(4, 0, 1, 103, 0, 905)}
+    assert tag.totals() == Totals(leased=3, leased_again=1, returned=2, returned_again=1)
+
+
+def test_totals_are_of_all_entries_and_of_each_offset() -> None:
+    tag = TagState()
+    for seq, (kind, offsets) in enumerate(
+        [
+            (EventKind.LEASED, [0, 1, 2, 3]),
+            (EventKind.EXTENDED, [0]),
+            (EventKind.RELEASED, [0, 1]),
+            (EventKind.LEASED, [0, 1, 5]),
+            (EventKind.ACKED, [0, 5]),
+            (EventKind.DYING, [2]),
+            (EventKind.DEAD, [2]),
+            (EventKind.EXPIRED, [3]),
+            (EventKind.MOVED, [7]),
+            (EventKind.PURGED, [9]),
+        ],
+        1,
+    ):
+        tag.apply(JournalEntry(seq, 100, kind.value, 0, offsets, [900] * len(offsets), ""))
+    expected = Totals(leased=7, leased_again=2, acked=2, released=2, dead=1)
+    assert tag.totals() == TagState.from_snapshot(tag.snapshot(0)).totals() == expected
 
 
 def entry(seq: int, kind: EventKind, offsets: list[int], times: list[int], reason: str = "") -> JournalEntry:

@@ -9,10 +9,12 @@ import pytest
 
 from engine.journal.fold import TagState
 from engine.recovery.compare import NOT_OPEN, compare
-from schemas.records import OpenDelivery
+from schemas.records import JournalEntry, OpenDelivery
+from schemas.vocabulary import EventKind
 from state.replies import TagDump
 
 END = 10
+ACKED = JournalEntry(9, 9, EventKind.ACKED, 0, [2], [], "")
 
 
 def cut() -> TagDump:
@@ -50,6 +52,7 @@ PLANTED: dict[str, tuple[Callable[[Any, Any], object], int | None, str]] = {
     "another deadline": (lambda here, there: here.open.update({4: 901}), 4, "visible at 901"),
     "open and not taken": (lambda here, there: here.open.update({9: 1}), 9, "open, but not taken"),
     "settled and not taken": (lambda here, there: there.settled.add(7), 7, "not taken"),
+    "another number of acks": (lambda here, there: there.apply(ACKED), None, "ever done"),
     "a delivery of nothing": (
         lambda here, there: here.deliveries.update({2: OpenDelivery(2, 1, 1, 1, 0, 1)}),
         2,

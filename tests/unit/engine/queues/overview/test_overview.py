@@ -12,8 +12,9 @@ from engine.log.log_clock import LogClock
 from engine.queues.overview.overview import Overview, page
 from engine.rules.limits import SORTS
 from engine.shapes import QueueCounts
+from schemas.records import TagRecord
 from state.errors import StateUnavailable
-from state.shared.overview import Counted
+from state.shared.overview import Counted, Done
 
 ROWS = [
     QueueCounts("b", backlog=5, ready=5, oldest_at_ms=2_000, as_of_ms=9),
@@ -68,7 +69,7 @@ class _Store:
         await asyncio.sleep(0)
         if self.away:
             raise StateUnavailable("away")
-        return {"1" * 12: Counted(1, 2, 3, 4, 5, 6, 7)}
+        return {"1" * 12: Counted(1, 2, 3, 4, 5, 6, 7, 8, {0: Done(9, 1, 5), 1: Done(), 2: Done(3)})}
 
 
 class _Queue:
@@ -76,6 +77,7 @@ class _Queue:
         self.name = name
         self.incarnation = incarnation
         self.paused = frozenset[int]()
+        self.tags = [TagRecord(0, "default", 0, 0, [0]), TagRecord(2, "billing", 0, 0, [0])]
 
 
 async def test_who_asks_at_once_shares_a_read() -> None:
@@ -83,7 +85,10 @@ async def test_who_asks_at_once_shares_a_read() -> None:
     overview = Overview(store, LogClock())
     queues: Any = [_Queue("a", "1" * 12), _Queue("b", "2" * 12)]
     found = await asyncio.gather(*(overview.of(queues) for _ in range(5)))
-    assert found[0] == [QueueCounts("a", 15, 1, 2, 3, 4, 5, 6, 7), QueueCounts("b")]
+    assert found[0] == [
+        QueueCounts("a", 15, 1, 2, 3, 4, 5, 6, 7, sent=8, done={"default": Done(9, 1, 5), "billing": Done(3)}),
+        QueueCounts("b"),
+    ]
     assert all(one == found[0] for one in found)
     assert store.reads == 1
 

@@ -1,0 +1,122 @@
+"""Numbers that only grow, against a client's book: two workers, kill -9 of each process in
+mid-traffic, FLUSHALL and the rebuild after it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import threading
+import time
+from typing import Any
+
+import pytest
+import redis
+
+from engine.queues.overview.overview import FRESH_S
+from tests.acceptance.test_bad_days import PARTS, bound, make_queue, started_again, wait_for
+from tests.acceptance.traffic import Client, Traffic
+from tests.conftest import StartUp
+from tests.services import Up
+
+QUEUE = "book"
+
+
+@pytest.fixture(scope="module")
+def up(leaseway_up_module: StartUp) -> Up:
+    started = leaseway_up_module("--workers", "2")
+    started.wait_ready()
+    return started
+
+
+def look(up: Up) -> dict[str, int]:
+    """The numbers that one of the workers shows; none while Redis has lost them."""
+    with contextlib.closing(Client(up.endpoint)) as client:
+        status, answer = client.call("GET", f"/v1/queues?counts=true&prefix={QUEUE}", timeout=10)
+    if status != 200:
+        return {}
+    (row,) = answer["counts"]
+    if row["as_of_ms"] is None:
+        return {}
+    (tag,) = row["tags"]
+    return {"sent": row["sent"], "backlog": row["backlog"], **{name: tag[name] for name in tag if name != "name"}}
+
+
+class Watcher:
+    """Looks again and again, at whichever worker takes the connection, and notes what went back."""
+
+    def __init__(self, up: Up) -> None:
+        self._up = up
+        self._over = threading.Event()
+        self.looks: list[dict[str, int]] = []
+        self.back: list[tuple[dict[str, int], dict[str, int]]] = []
+        self._thread = threading.Thread(target=self._watch)
+        self._thread.start()
+
+    def _watch(self) -> None:
+        # A worker shows rows that it has read for so long: another one may have newer ones.
+        while not self._over.wait(FRESH_S + 0.2):
+            found = look(self._up)
+            if not found:
+                continue
+            if self.looks and any(found[name] < before for name, before in self.looks[-1].items() if name != "backlog"):
+                self.back.append((self.looks[-1], found))
+            self.looks.append(found)
+
+    def stop(self) -> None:
+        self._over.set()
+        self._thread.join()
+
+
+def kill(up: Up, traffic: Traffic, part: Any) -> None:
+    """Ends a process, and returns when it is there again and serves."""
+    old = part(up.run)
+    os.kill(old, signal.SIGKILL)
+    traffic.wait_back(wait_for(started_again(up, part, old)), within_s=bound(up) + 1)
+
+
+def wait_drained(store: Any) -> None:
+    """Returns when the journal has all that was done before the call: another worker drains for
+    one that was killed.
+    """
+    seqs = {meta: int(store.hget(meta, "seq") or 0) for meta in store.scan_iter("*:meta")}
+    wait_for(lambda: all(int(store.hget(meta, "drained") or 0) >= seq for meta, seq in seqs.items()))
+
+
+def test_totals_are_equal_to_a_clients_book_and_never_go_back(up: Up) -> None:
+    make_queue(up, QUEUE)
+    traffic, watcher = Traffic(up.endpoint, QUEUE, lease_s=3), Watcher(up)
+    traffic.start()
+    try:
+        wait_for(lambda: len(traffic.acks) > 250, within_s=60)
+        for part in (*PARTS.values(), lambda run: int(run["facades"][1]["pid"])):
+            kill(up, traffic, part)
+        with contextlib.closing(redis.Redis.from_url(up.run["redis"]["url"])) as store:
+            wait_drained(store)
+            store.flushall()
+        traffic.wait_back(time.monotonic() + 1, within_s=bound(up))
+    finally:
+        traffic.stop(quiet_s=5)
+        try:
+            # As far as the journal knows, every message was acked once; its first delivery counts
+            # once.
+            wait_for(lambda: _is_settled(look(up)), within_s=40)
+        finally:
+            watcher.stop()
+    shown = [look(up) for _ in range(8)]
+    print(f"{len(watcher.looks)} looks, {len(traffic.acked_sends)} sends answered, {shown[0]}, {traffic.statuses}")
+    assert watcher.back == []
+    assert shown == shown[:1] * 8, "workers differ"
+    assert traffic.lost() == set()
+    assert len(traffic.acked_sends) <= shown[0]["sent"]
+    assert len(traffic.acks) <= shown[0]["acked"]
+    # What Redis had not given to the journal when it lost everything is forgotten: less than a
+    # second of it.
+    answered = sum(traffic.deliveries.values())
+    assert answered - shown[0]["received"] <= 200
+    assert shown[0]["released"] == shown[0]["dead"] == 0
+
+
+def _is_settled(row: dict[str, int]) -> bool:
+    return bool(row) and row["backlog"] == 0 and row["received"] - row["redelivered"] == row["acked"] == row["sent"]
