@@ -16,7 +16,7 @@ ENV LW_JARS=/opt/leaseway/jars PYTHONUNBUFFERED=1 PIP_NO_CACHE_DIR=1
 COPY requirements requirements
 RUN awk '/^setuptools==/ {on = 1} on {print} on && !/\\$/ {exit}' requirements/spark.lock > build.lock \
  && pip install --require-hashes -r build.lock \
- && pip install --no-build-isolation --use-pep517 --require-hashes -r requirements/spark.lock
+ && pip install --no-build-isolation --use-pep517 --require-hashes -r requirements/spark.lock -r requirements/otel.lock
 
 COPY pyproject.toml README.md LICENSE ./
 COPY schemas schemas

@@ -16,6 +16,7 @@ sum = $(firstword $(shell cat $(1) | cksum))
 # What the service needs; what Spark jobs need beside it; the demo's data set; what the tests and checks need beside both.
 RUN_STAMP := .venv/.run-$(call sum,requirements/run.lock pyproject.toml)
 SPARK_STAMP := .venv/.spark-$(call sum,requirements/spark.lock)
+OTEL_STAMP := .venv/.otel-$(call sum,requirements/otel.lock)
 DEMO_STAMP := .venv/.demo-$(call sum,requirements/demo.lock)
 TEST_STAMP := .venv/.test-$(call sum,requirements/test.lock)
 BROKER_JARS := $(LW_JARS)/.make-broker-$(call sum,facade/programs/stack/processes/ivy.xml facade/programs/stack/class_archive.py)
@@ -32,7 +33,7 @@ CRATE := native/Cargo.toml native/Cargo.lock $(wildcard native/src/*.rs native/s
 FRONT_STAMP := .cache/.front-$(call sum,$(CRATE))
 CARGO := $(shell command -v cargo)
 
-.PHONY: help setup up spark demo check test test-change faults two-redis bench bench-scale bench-quick native front-tests lint audit types fmt lock docs protos spark-zip
+.PHONY: help setup up spark otel demo check test test-change faults two-redis bench bench-scale bench-quick native front-tests lint audit types fmt lock docs protos spark-zip
 
 help: ## print this
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' Makefile | awk -F'|' '{printf "%-12s %s\n", $$1, $$2}'
@@ -41,6 +42,8 @@ up: $(RUN_STAMP) $(BROKER_JARS) $(FRONT_STAMP) ## start Kafka, Redis and the fac
 	@exec $(BIN)/leaseway up --data $(DATA) --port $(PORT)
 
 spark: $(SPARK_STAMP) $(SPARK_JARS) ## install what `leaseway report`, `sql`, `live`, `redrive` and `spark` need
+
+otel: $(OTEL_STAMP) ## install what LEASEWAY_TRACES=otlp needs
 
 demo: $(RUN_STAMP) $(BROKER_JARS) $(DEMO_STAMP) ## stream a real data set through a queue and show what went where
 	@exec $(BIN)/leaseway demo
@@ -70,7 +73,7 @@ $(RUN_STAMP):
 	@$(BIN)/python -m pip install -q --no-deps --no-build-isolation -e .
 	@rm -f .venv/.run-* .venv/.setup-* && touch $@
 
-$(SPARK_STAMP) $(DEMO_STAMP) $(TEST_STAMP): .venv/.%: $(RUN_STAMP)
+$(SPARK_STAMP) $(OTEL_STAMP) $(DEMO_STAMP) $(TEST_STAMP): .venv/.%: $(RUN_STAMP)
 	@echo "setup: requirements/$(firstword $(subst -, ,$*)).lock"
 	@$(call install,$(firstword $(subst -, ,$*)))
 	@rm -f .venv/.$(firstword $(subst -, ,$*))-* && touch $@
@@ -150,8 +153,9 @@ fmt: setup ## format, and fix what ruff can fix
 
 # The largest first: the others are parts of it at the same versions. The demo reads one file of its package and imports none.
 lock: setup ## pin the requirements of pyproject.toml again, with hashes and without addresses
-	@$(call compile,--extra dev --extra spark --upgrade pyproject.toml,test)
+	@$(call compile,--extra dev --extra spark --extra otel --upgrade pyproject.toml,test)
 	@$(call compile,--extra build --extra spark -c requirements/test.lock pyproject.toml,spark)
+	@$(call compile,--extra build --extra otel -c requirements/test.lock pyproject.toml,otel)
 	@$(call compile,--extra build -c requirements/test.lock pyproject.toml,run)
 	@echo vega-datasets | $(call compile,--no-deps -,demo)
 	@$(BIN)/python -c "from facade.programs.stack.processes.jars import pin; pin(print)"

@@ -11,6 +11,7 @@ from engine.services.messages import MessageService
 from engine.services.queues import QueueService
 from engine.services.routes import Routes
 from engine.services.tasks import TaskService
+from engine.services.traced import TracedMessages, Traces
 from engine.services.transactions import TransactionService
 from engine.settings import EngineSettings
 from engine.wiring.worker import wire
@@ -23,7 +24,8 @@ class Engine:
     gate before anything else. All raise EngineError, and any number of tasks may call at once.
     """
 
-    def __init__(self, settings: EngineSettings) -> None:
+    def __init__(self, settings: EngineSettings, traces: Traces | None = None) -> None:
+        """`traces`: hears of messages, None = nobody does."""
         self.settings = settings
         self.parts = parts = wire(settings)
         base, messages, administration, transacted = parts.base, parts.messages, parts.administration, parts.transactions
@@ -32,7 +34,10 @@ class Engine:
         self.plane_news = parts.units.plane_news
         self.plane = self.plane_news.plane
         gate = Gate(settings, catalog, access, callers.quotas, base.meters)
-        self.messages = MessageService(gate, messages.sends, messages.receives, messages.handles)
+        verbs = (gate, messages.sends, messages.receives, messages.handles)
+        self.messages = MessageService(*verbs) if traces is None else TracedMessages(traces, *verbs)
+        if traces is not None:
+            messages.moves.mover.moved.connect(traces.moved)
         self.queues = QueueService(gate, catalog, access, administration.queues)
         self.callers = CallerService(gate, catalog, access, callers)
         self.tasks = TaskService(gate, catalog, access, administration.tasks, messages.parking)

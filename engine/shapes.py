@@ -349,6 +349,24 @@ class TaskInfo(Struct, frozen=True):
     expected: int = 0  # messages that the source had when it began
 
 
+class Move(Struct, frozen=True, gc=False):
+    """A message that was moved, or could not be. `kind`: what it is settled as, dead or moved; `id`
+    at its source; `reason` why it died, `task` which one moves it, `error` why it could not be
+    moved; each may be empty. `began_ns` since 1970.
+    """
+
+    kind: str
+    source: str
+    tag: str
+    target: str
+    id: str
+    message: Message
+    reason: str
+    task: str
+    began_ns: int
+    error: str
+
+
 class Alarm(Struct, frozen=True):
     """Something about a queue that needs somebody's attention."""
 

@@ -13,7 +13,7 @@ from starlette.types import ASGIApp
 
 from engine.plane.whys import of_settings
 from facade.config import Settings
-from facade.dialect import Dialect
+from facade.dialect import Dialect, Spans
 from facade.dialects.emq.dialect import EmqDialect
 from facade.dialects.mns.dialect import MnsDialect
 from facade.dialects.native import operations as native
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from ssl import SSLContext
 
     from engine.engine import Engine
+    from facade.http.tracing.tracing import Tracing
 
 # The first that claims a request answers it.
 DIALECTS: Final[tuple[Callable[[Engine, Settings], Dialect], ...]] = (SqsDialect, EmqDialect, NativeDialect, MnsDialect)
@@ -48,15 +49,27 @@ LANES: Final[dict[type[Dialect], int]] = {SqsDialect: SQS, NativeDialect: NATIVE
 ROCKETMQ_PART: Final = 4
 
 
-def _engine(settings: Settings) -> Engine:
+def _tracing(settings: Settings) -> Tracing | None:
+    """What makes spans, while they are on. Raises BadSetting without its packages."""
+    if settings.traces == "off":
+        return None
+    # Who does not use it does not pay for its imports.
+    from facade.http.tracing.export import opened
+
+    return opened()
+
+
+def _engine(settings: Settings, traces: Tracing | None) -> Engine:
     # Imported late: a process that is given its engine needs neither Kafka's client nor Redis'.
     from engine.engine import Engine
 
-    return Engine(settings)
+    return Engine(settings, traces)
 
 
 @asynccontextmanager
-async def _rocketmq(settings: Settings, engine: Engine, metrics: Metrics, connections: int, tls: SSLContext | None) -> AsyncIterator[None]:
+async def _rocketmq(
+    settings: Settings, engine: Engine, metrics: Metrics, connections: int, tls: SSLContext | None, spans: Spans | None
+) -> AsyncIterator[None]:
     """The RocketMQ endpoint, while its port is on."""
     if not settings.rocketmq_port:
         yield
@@ -65,7 +78,7 @@ async def _rocketmq(settings: Settings, engine: Engine, metrics: Metrics, connec
     from facade.dialects.rocketmq.http2.port import Port
     from facade.dialects.rocketmq.server import RocketmqServer
 
-    server = RocketmqServer(engine, settings, metrics, Port(connections), tls)
+    server = RocketmqServer(engine, settings, metrics, Port(connections), tls, spans)
     await server.start()
     try:
         yield
@@ -77,7 +90,8 @@ def create_app(settings: Settings, engine: Engine | None = None, tls: SSLContext
     """The ASGI app of one worker. Its lifespan starts and stops the engine, which is made from
     `settings` if not given. `tls` is for the RocketMQ port.
     """
-    verbs = engine if engine is not None else _engine(settings)
+    tracing = _tracing(settings)
+    verbs = engine if engine is not None else _engine(settings, tracing)
     most = most_connections(settings.max_connections)
     rocketmq = most // ROCKETMQ_PART if settings.rocketmq_port else 0
     bounds = Bounds(connections=Connections(most - rocketmq))
@@ -88,10 +102,12 @@ def create_app(settings: Settings, engine: Engine | None = None, tls: SSLContext
     async def lifespan(app: FastAPI) -> AsyncIterator[dict[str, Bounds]]:
         await verbs.start()
         try:
-            async with _rocketmq(settings, verbs, counts, rocketmq, tls):
+            async with _rocketmq(settings, verbs, counts, rocketmq, tls, tracing):
                 yield {BOUNDS: bounds}
         finally:
             await verbs.stop()
+            if tracing is not None:
+                await tracing.stop()
 
     uses = chosen(settings.native, settings.audit, settings.tls_cert, settings.tls_key).state
 
@@ -111,5 +127,6 @@ def create_app(settings: Settings, engine: Engine | None = None, tls: SSLContext
     lanes = {LANES[type(one)]: one.lanes(counts, hosts) for one in dialects if isinstance(one, SqsDialect | EmqDialect | NativeDialect)}
     routes, trusts, access = None, settings.trust_proxy == "yes", AccessLog(settings.access_log_every)
     if not of_settings(settings):
-        routes = AllLanes(verbs, counts, access, lanes, signed=settings.auth != "open", trusts_proxy=trusts)
-    return Front(dialects, intake, counts, rest, hosts, verbs.audit, routes, access=access, trusts_proxy=trusts)
+        signed, traced = settings.auth != "open", tracing is not None
+        routes = AllLanes(verbs, counts, access, lanes, signed=signed, trusts_proxy=trusts, is_traced=traced)
+    return Front(dialects, intake, counts, rest, hosts, verbs.audit, routes, access=access, spans=tracing, trusts_proxy=trusts)

@@ -58,6 +58,11 @@ class ServerSettings(Section):
         "Every how many-th answered request the log has a line for, {within}: 1 = each, 0 = none. Failures of 5xx have one each then.",
         within=(0, 1_000_000),
     )
+    traces: str = setting(
+        "off",
+        "Spans of requests that carry a sampled trace context: off, or otlp, to a collector as the variables OTEL_* say.",
+        words=("off", "otlp"),
+    )
     native: str = setting(
         "auto",
         "Whether the native library serves HTTP: auto (where it can, else uvicorn), require (no worker starts without it) or off.",

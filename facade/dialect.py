@@ -144,3 +144,21 @@ class Audit(Protocol):
 
     async def end(self, asked: Any, operation: str, status: int, error: BaseException | None, request_id: str = "") -> None:
         """It is answered. To be called when it failed, or its verb is not `quiet`."""
+
+
+class Spans(Protocol):
+    """What makes a span of each request that carries a sampled trace context; each call is about
+    the request that this task serves, and returns at once.
+    """
+
+    def begin(self, scope: Scope, headers: Mapping[bytes, bytes]) -> None:
+        """A request over HTTP begins."""
+
+    def begin_call(self, path: str, metadata: Mapping[str, str]) -> None:
+        """A call over gRPC begins."""
+
+    def failed(self, error: BaseException) -> None:
+        """It will be answered with an error."""
+
+    def end(self, verb: str, status: int) -> None:
+        """It is answered; `verb` and `status` as in the metrics."""

@@ -23,6 +23,11 @@ class Signal(Generic[P]):
         """From now on `listener` hears of it."""
         self._listeners.append(listener)
 
+    @property
+    def is_heard(self) -> bool:
+        """Whether anybody listens."""
+        return bool(self._listeners)
+
     def __call__(self, *news: P.args, **named: P.kwargs) -> None:
         for listener in self._listeners:
             listener(*news, **named)

@@ -20,7 +20,7 @@ from engine.rules.limits import check_asked
 from engine.rules.queue import Queue
 from engine.shapes import Delivery, EntryResult
 from runtime.cancel import before
-from schemas.identity import BadIdentity, Handle
+from schemas.identity import BadIdentity, Handle, MessageId
 from schemas.vocabulary import EntryStatus
 
 _NONE_REFUSED: Mapping[str, EngineError] = {}
@@ -79,6 +79,14 @@ class Handles:
         if all_or_none and refused:
             raise next(refused[text] for text in texts if text in refused)
         return queue, list(good), list(good.values()), refused
+
+    def message_id(self, text: str) -> str:
+        """Returns the id of the message that a handle holds; "" of a text that is no handle."""
+        try:
+            handle = self._ids.read_handle(text)
+        except BadIdentity:
+            return ""
+        return MessageId(handle.incarnation, handle.partition, handle.offset).text(self._ids.secret)
 
     def renewed(self, result: EntryResult, handle: Handle) -> EntryResult:
         """Returns a result with the handle that is good for one use from now on."""

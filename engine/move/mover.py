@@ -13,8 +13,9 @@ from __future__ import annotations
 import asyncio
 import enum
 import logging
+import time
 from collections.abc import Coroutine, Sequence, Set
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -24,12 +25,14 @@ from engine.move.copies import Copies, Held, target_partition
 from engine.rules.ids import Ids
 from engine.rules.limits import RESERVED_ATTRIBUTE
 from engine.rules.queue import Queue
+from engine.shapes import Move
 from engine.window.entry import load_entry
 from engine.window.window import Window
 from engine.window.write_through import WriteThrough
 from runtime.clock import now_ms
 from runtime.counters import Counters
 from runtime.failpoints import reached
+from runtime.signals import Signal
 from schemas.identity import address_of
 from schemas.records import Attribute, Message, Origin, TagRecord
 from schemas.vocabulary import NATIVE_SENDER, EventKind, Reason
@@ -69,6 +72,8 @@ class Mover:
         self._write_through = write_through
         self._counters = counters
         self._copies = copies
+        # Of each move that is done, or that has failed, while anybody listens.
+        self.moved: Final = Signal[[Move]]()
 
     async def move(self, queue: Queue, tag: TagRecord, partition: int, held: Sequence[tuple[Held, Queue]], task: str) -> dict[int, Outcome]:
         """Moves messages that a task holds, each to its target, and settles them at their source:
@@ -108,6 +113,25 @@ class Mover:
 
         False: somebody else has settled or taken it meanwhile.
         """
+        move = self._move_one(queue, tag, partition, held, target, kind, there, task)
+        if not self.moved.is_heard:
+            return await move
+        began_ns, error, is_done = time.time_ns(), "", False
+        try:
+            is_done = await move
+        except BaseException as fault:
+            error = type(fault).__name__
+            raise
+        finally:
+            if is_done or error:
+                at = self._ids.message_id(queue, partition, held.offset)
+                self.moved(Move(kind, queue.name, tag.name, target.name, at, held.message, held.reason, task, began_ns, error))
+        return is_done
+
+    async def _move_one(
+        self, queue: Queue, tag: TagRecord, partition: int, held: Held, target: Queue, kind: str, there: Set[str], task: str
+    ) -> bool:
+        """See `move_one`."""
         from_id = self._ids.message_id(queue, partition, held.offset)
         reached("move.held")
         if address_of(from_id) not in there:

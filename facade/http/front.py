@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from engine.errors import EngineError
 from engine.shapes import Principal
-from facade.dialect import Audit, Carried, Dialect, Exchange, Refusal, Response
+from facade.dialect import Audit, Carried, Dialect, Exchange, Refusal, Response, Spans
 from facade.http.asgi import ClientGone, DirectBody, direct_of, reply, unless_gone
 from facade.http.bounds.intake import Intake
 from facade.http.bounds.peers import address_of, peer_of
@@ -90,8 +90,9 @@ class Front:
     """ASGI app. The first of `dialects` that claims a request answers it; what none claims is for
     the app that `rest` makes, which may serve requests by this front too. `hosts`: by which names
     it may be reached, None = by any; then callers have proved who they are. `audit`: hears of each
-    request, None = nobody does; `access` of each that was answered. `routes`: what knows the
-    requests that the plane may serve. `trusts_proxy`: a proxy before us says who they are.
+    request, None = nobody does; `access` of each that was answered, `spans` of each that may be
+    traced. `routes`: what knows the requests that the plane may serve. `trusts_proxy`: a proxy
+    before us says who they are.
     """
 
     def __init__(
@@ -105,10 +106,12 @@ class Front:
         routes: Routes | None = None,
         *,
         access: AccessLog | None = None,
+        spans: Spans | None = None,
         trusts_proxy: bool = False,
     ) -> None:
         self.routes = routes
         self._access = access or AccessLog(0)
+        self._spans = spans
         self._hosts = hosts
         self._audit = audit
         self._proves = hosts is None
@@ -121,9 +124,7 @@ class Front:
         self._reader = ThreadPoolExecutor(1, "bodies")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send, exchange: Exchange | None = None) -> None:
-        """Answers one request: that of `exchange`, if the caller knows it. Raises nothing but
-        cancellation, and what `send` raises.
-        """
+        """Answers one request: that of `exchange`, if given. Raises what `send` raises."""
         if exchange is None and (exchange := self._claimed(scope)) is None:
             await self._unclaimed(scope, receive, send)
             return
@@ -131,6 +132,8 @@ class Front:
         number = request_ids.begin(short=exchange.short_id)
         audit = self._audit
         asked: Any = None if audit is None else audit.begin(address_of(scope, exchange.headers, trusted=self._trusts_proxy))
+        if self._spans is not None:
+            self._spans.begin(scope, exchange.headers)
         direct = direct_of(scope)
         unsent: Callable[[], None] | None = None
         try:
@@ -174,13 +177,17 @@ class Front:
             raise
 
     async def _tell(self, asked: Any, exchange: Exchange, response: Response, number: str, error: Exception | None) -> None:
+        if error is not None and self._spans is not None:
+            self._spans.failed(error)
         if self._audit is not None:
             known_by = (_client_id(exchange) if exchange.id_header == CLIENT_ID else "") or number
             await self._audit.end(asked, exchange.verb, response.status, error, known_by)
 
     def _ended(self, scope: Scope, exchange: Exchange, asked: Any, status: int, seconds: float) -> None:
-        """Counts a request, and writes its line if it has one."""
+        """Counts a request, ends its span, and writes its line if it has one."""
         self._metrics.observe(exchange.verb, status, seconds)
+        if self._spans is not None:
+            self._spans.end(exchange.verb, status)
         if not self._access.every or not self._access.wants(status):
             return
         who = Asked("") if asked is None else asked

@@ -225,7 +225,7 @@ REASONS = {
     "off": "The plane did not start; `GET /health` says why.",
     "verb": "It is no send, receive or verb on handles of SQS over JSON, of the native API or of EMQ.",
     "head": "Its head has what only Python reads: another media type, credentials of another kind, chunks, "
-    "HTTP/1.0, headers of browsers.",
+    "HTTP/1.0, headers of browsers, a sampled trace context while traces are on.",
     "fields": "Its body has a field or a value that only Python reads.",
     "key": "The library does not know its signature yet, or any more, or it is wrong or missing.",
     "new": "It is among the first of its caller to its queue, and Python had not yet said what the plane may serve.",

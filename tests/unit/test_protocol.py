@@ -73,7 +73,7 @@ class Nothing:
     """Serves plain requests that never come."""
 
     request_prefix = b"0"
-    wants_signatures = trusts_proxy = False
+    wants_signatures = trusts_proxy = is_traced = False
 
     def keys(self, signers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes, bytes, int]]:
         raise AssertionError(signers)

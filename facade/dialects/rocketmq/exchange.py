@@ -18,7 +18,7 @@ from google.protobuf.message import DecodeError
 
 from engine.errors import EngineError, NotAuthenticated
 from engine.shapes import Check, Principal
-from facade.dialect import Audit
+from facade.dialect import Audit, Spans
 from facade.dialects.rocketmq import signature
 from facade.dialects.rocketmq.actions import ACTIONS, RECEIVE, TELEMETRY, Action
 from facade.dialects.rocketmq.clients import telemetry
@@ -49,10 +49,11 @@ _Answer = TypeVar("_Answer")
 class Exchange:
     """Answers the requests of one worker. Any number of tasks may ask at once."""
 
-    def __init__(self, common: Common, metrics: Metrics) -> None:
+    def __init__(self, common: Common, metrics: Metrics, spans: Spans | None = None) -> None:
         self._common = common
         self._audit: Audit = common.engine.audit
         self._metrics = metrics
+        self._spans = spans
         self.clients = Clients(Renewals(common.engine), Producers(common.engine))
         self._is_open = common.engine.settings.auth == "open"
         self._zones = signature.zones_of(common.settings.rocketmq_zones)
@@ -68,6 +69,7 @@ class Exchange:
 
     async def unary(self, name: str, action: Action, rpc: Rpc) -> bytes:
         """The answer to a request of one answer, encoded."""
+        self._trace(rpc)
         started, asked = perf_counter(), self._audit.begin(rpc.peer)
         try:
             answer = await action.run(await self._call(action.request, rpc), self.clients)
@@ -85,6 +87,7 @@ class Exchange:
 
     async def receive(self, rpc: Rpc) -> None:
         """Writes the answer of ReceiveMessage. What it has leased and can't say is given back."""
+        self._trace(rpc)
         started, asked = perf_counter(), self._audit.begin(rpc.peer)
         self._metrics.receive_begins()
         try:
@@ -233,8 +236,15 @@ class Exchange:
             claim.check_time(datetime.now(UTC), self._zones)
         return engine.callers.authenticate_signed(claim.key_id, claim.fits, at)
 
+    def _trace(self, rpc: Rpc) -> None:
+        """A request begins, which may be traced."""
+        if self._spans is not None:
+            self._spans.begin_call(rpc.path, rpc.metadata)
+
     def _failed(self, name: str, error: Exception) -> pb.Status:
         """What the client hears; what nobody has expected is logged."""
+        if self._spans is not None:
+            self._spans.failed(error)
         if not isinstance(error, EngineError | RocketError):
             log.error("%s failed", name, exc_info=error)
         return status_of(error)
@@ -246,6 +256,8 @@ class Exchange:
 
     def _observe(self, name: str, code: int, started: float) -> None:
         self._metrics.observe(_VERBS[name], code, perf_counter() - started)
+        if self._spans is not None:
+            self._spans.end(_VERBS[name], code)
 
 
 def _read(request: Any, body: bytes) -> Any:

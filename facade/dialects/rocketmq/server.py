@@ -13,6 +13,7 @@ from typing import Final
 
 from engine.engine import Engine
 from facade.config import Settings
+from facade.dialect import Spans
 from facade.dialects.rocketmq.actions import ACTIONS, RECEIVE, TELEMETRY
 from facade.dialects.rocketmq.exchange import Exchange
 from facade.dialects.rocketmq.http2.connection import Connection
@@ -38,9 +39,11 @@ class RocketmqServer:
     the certificate, None = the port has no TLS.
     """
 
-    def __init__(self, engine: Engine, settings: Settings, metrics: Metrics, port: Port, tls: ssl.SSLContext | None) -> None:
+    def __init__(
+        self, engine: Engine, settings: Settings, metrics: Metrics, port: Port, tls: ssl.SSLContext | None, spans: Spans | None = None
+    ) -> None:
         self._host, self._number = settings.host, settings.rocketmq_port
-        self._exchange = Exchange(Common(engine, settings, _own(settings)), metrics)
+        self._exchange = Exchange(Common(engine, settings, _own(settings)), metrics, spans)
         self._port = port
         self._tls = tls
         self._listener: Handshakes | asyncio.Server | None = None

@@ -19,7 +19,7 @@ from facade.http.bounds.shares import COMING, MIB
 
 NAME: Final = "libleaseway_front.so"
 # Of the functions and of what batches look like; native/src/c.rs has the same.
-INTERFACE: Final = 23
+INTERFACE: Final = 24
 # Beside this module, where the image has it, and where `make setup` builds it.
 BESIDE: Final = Path(__file__).with_name(NAME)
 BUILT: Final = Path(__file__).parents[3] / "native" / "target" / "release" / NAME
@@ -177,6 +177,8 @@ class Limits(NamedTuple):
     asked_bytes: int = 128 * MIB
     # Of a body that nobody wants any more; with more than that, its connection ends.
     let_go_bytes: int = 8 * MIB
+    # Not 0: requests that carry a sampled trace context are Python's.
+    traced: int = 0
 
 
 class NativeFront:

@@ -45,6 +45,10 @@ class Routes(Protocol):
         """Whether the plane serves only what is signed by a key of `keys`."""
 
     @property
+    def is_traced(self) -> bool:
+        """Whether requests that carry a sampled trace context are the app's."""
+
+    @property
     def trusts_proxy(self) -> bool:
         """Whether a proxy tells where requests come from."""
 
@@ -117,6 +121,7 @@ class Listener:
         self._count = count
         prefix = routes.request_prefix if routes else b""
         self._looks = self._is_freed = self._drains = False
+        limits = (limits or Limits())._replace(traced=int(routes is not None and routes.is_traced))
         self._native = NativeFront(os.dup(bound.fileno()), prefix, most, _reads(routes), limits, self._heed)
         if certificate is not None:
             self.certify(*certificate)  # before the first connection is accepted

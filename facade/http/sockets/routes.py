@@ -169,10 +169,12 @@ class AllLanes:
         *,
         signed: bool,
         trusts_proxy: bool,
+        is_traced: bool = False,
     ) -> None:
         self.request_prefix = request_ids.PREFIX.encode()
         self.wants_signatures = signed
         self.trusts_proxy = trusts_proxy
+        self.is_traced = is_traced
         self._engine = engine
         self._key_changes = engine.callers.key_changes
         self._by_dialect = lanes

@@ -19,6 +19,8 @@ const LANE_BYTES: usize = 512;
 const CREDENTIAL: &[u8] = b"AWS4-HMAC-SHA256 Credential=";
 const EMQ_CREDENTIAL: &[u8] = b"Galaxy-V2 ";
 const KEY_BYTES: usize = 128;
+/// Where a traceparent has the lower digit of its flags.
+const FLAGS: usize = 54;
 
 /// Of a plain head. `whose` is the key id, day and region of the signature, of EMQ the key id ("" = not signed),
 /// `forwarded` the last X-Forwarded-For ("" = none).
@@ -32,12 +34,15 @@ pub struct Plain<'a> {
     pub whose: &'a [u8],
     pub forwarded: &'a [u8],
     pub body_bytes: usize,
+    /// It carries a trace context that is sampled.
+    pub is_traced: bool,
 }
 
 /// What headers say, read one after the other.
 #[derive(Default)]
 pub struct Fields<'a> {
     is_other: bool,
+    is_traced: bool,
     host: Option<&'a [u8]>,
     target: Option<&'a [u8]>,
     credentials: Option<&'a [u8]>,
@@ -57,6 +62,10 @@ impl<'a> Fields<'a> {
             // A second one says the first again, or the framing refuses both.
             4 if name.eq_ignore_ascii_case(b"host") => {
                 self.host.is_some() || once(&mut self.host, is_host(value).then_some(value))
+            }
+            11 if name.eq_ignore_ascii_case(b"traceparent") => {
+                self.is_traced |= is_sampled(value);
+                value.is_ascii()
             }
             12 if name.eq_ignore_ascii_case(b"x-amz-target") => once(&mut self.target, Some(value)),
             12 if name.eq_ignore_ascii_case(b"content-type") => once(&mut self.media, Some(value)),
@@ -102,8 +111,14 @@ impl<'a> Fields<'a> {
             return Err(Why::Fields);
         }
         let (host, forwarded) = (self.host.ok_or(Why::Head)?, self.forwarded);
-        Ok(Plain { form, path, query, host, whose, forwarded, body_bytes: bytes })
+        Ok(Plain { form, path, query, host, whose, forwarded, body_bytes: bytes, is_traced: self.is_traced })
     }
+}
+
+/// Whether the flags of a traceparent say so; what else it says Python reads.
+fn is_sampled(value: &[u8]) -> bool {
+    let digit = value.get(FLAGS).and_then(|digit| char::from(*digit).to_digit(16));
+    digit.is_some_and(|digit| digit & 1 == 1)
 }
 
 fn is_path(path: &[u8]) -> bool {

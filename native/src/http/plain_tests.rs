@@ -156,3 +156,22 @@ fn the_query_of_an_emq_call_is_kept() {
     assert!(!is_other(&call(&format!("?id={}", "a".repeat(509)))));
     assert!(is_other(&call(&format!("?id={}", "a".repeat(510)))), "it is Python's, which reads all of it");
 }
+
+#[test]
+fn a_sampled_context_is_told_of() {
+    let parent = |flags: &str| format!("traceParent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-{flags}");
+    for (line, is_traced) in [
+        (parent("01"), true),
+        (parent("ff"), true),
+        (parent("00"), false),
+        (parent("fe"), false),
+        (parent("0x"), false),
+        (parent("0"), false),
+        ("traceparent:".into(), false),
+        ("tracestate: a=1".into(), false),
+        (format!("{}\r\n{}", parent("01"), parent("00")), true),
+    ] {
+        let text = with(&line);
+        assert_eq!(plain(&text).is_traced, is_traced, "{line}");
+    }
+}

@@ -80,6 +80,9 @@ impl Front {
         };
         connection.checked = 0;
         let plain = found.plain?;
+        if plain.is_traced && self.bounds.is_traced {
+            return Err(Why::Head.into());
+        }
         // Before the body: of a stranger none is kept here.
         let key = self.key(&plain, connection.peer, now)?;
         let end = found.bytes + plain.body_bytes;

@@ -20,15 +20,17 @@ pub struct Bounds {
     pub asked_bytes: usize,
     /// Of a body that nobody wants any more; with more than that, its connection ends.
     pub let_go_bytes: u64,
+    /// Requests that carry a sampled trace context are Python's.
+    pub is_traced: bool,
 }
 
 impl Bounds {
     /// How many numbers they are.
-    pub const NUMBERS: usize = 9;
+    pub const NUMBERS: usize = 10;
 
     /// In the order of the fields; times are in milliseconds.
     pub fn of(numbers: [u64; Self::NUMBERS]) -> Self {
-        let [handshake, head, span, span_bytes, last, part_bytes, parts, asked_bytes, let_go_bytes] = numbers;
+        let [handshake, head, span, span_bytes, last, part_bytes, parts, asked_bytes, let_go_bytes, traced] = numbers;
         Self {
             handshake: Duration::from_millis(handshake),
             head: Duration::from_millis(head),
@@ -39,6 +41,7 @@ impl Bounds {
             parts: parts as usize,
             asked_bytes: asked_bytes as usize,
             let_go_bytes,
+            is_traced: traced > 0,
         }
     }
 }
@@ -46,6 +49,6 @@ impl Bounds {
 /// Nothing is bounded before Python has told its bounds.
 impl Default for Bounds {
     fn default() -> Self {
-        Self::of([u64::from(u32::MAX); Self::NUMBERS])
+        Self { is_traced: false, ..Self::of([u64::from(u32::MAX); Self::NUMBERS]) }
     }
 }

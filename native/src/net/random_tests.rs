@@ -133,7 +133,7 @@ fn whatever_clients_and_python_do_it_goes_on_and_counts_right() {
         let reads = if round == 1 { Reads::Nothing } else { Reads::All };
         let mut front = Front::new(listener, b"p", reads, false, MOST - 2).expect("a front");
         // 5 ms of each kind, and so little room that some give way.
-        front.bounds = Bounds::of([5, 5, 5, 1000, 5, 400, 3, 300, 100]);
+        front.bounds = Bounds::of([5, 5, 5, 1000, 5, 400, 3, 300, 100, 0]);
         let (mut clients, mut chance) = (Vec::new(), Chance(SEED + round));
         for number in 0..STEPS {
             step(&mut front, &mut clients, &mut chance, address);

@@ -299,7 +299,7 @@ class PageReply(Reply, frozen=True, kw_only=True):
     messages: Annotated[list[PeekedReply], about("The messages that were asked for.")]
     next: Annotated[str | None, about("The `next` of the next page; null = the end.")]
     scanned: Annotated[Count, about("Records that were read for this page.")]
-    cut: Annotated[str | None, one_of(("records", "bytes", "time"), "The bound that has ended the page before it was full; null = none.")]
+    cut: Annotated[str, one_of(("records", "bytes", "time"), "The bound that has ended the page before it was full; null = none.")] | None
 
 
 class ResultReply(Reply, frozen=True, kw_only=True):
