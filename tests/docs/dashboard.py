@@ -15,7 +15,9 @@ from typing import Any, Final
 WIDTH: Final = 24  # columns of Grafana
 HEIGHT: Final = 7
 RATE: Final = "[$__rate_interval]"
+# What is in a queue, and what was done under each of its tags.
 QUEUE: Final = '{queue="$queue"}'
+TAG: Final = '{queue="$queue",tag=~"$tag"}'
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,14 @@ def _rate(metric: str) -> str:
 
 def _worst(expression: str) -> str:
     return f"topk(10, {expression})"
+
+
+def _by_queue(metric: str, over: str) -> str:
+    return f"sum by (queue) (max by (queue, tag) ({over}({metric}{RATE if over == 'rate' else '[1h]'})))"
+
+
+def _of_tag(metric: str) -> str:
+    return f"max by (tag) (rate({metric}{TAG}{RATE}))"
 
 
 AGES: Final = "max by (queue) (leaseway_queue_oldest_message_age_seconds)"
@@ -125,6 +135,21 @@ WORST: Final = (
         {"{{queue}}": _worst(f"{AGES} / max by (queue) (leaseway_queue_retention_seconds)")},
     ),
     Panel(
+        "Most died within an hour",
+        "short",
+        {"{{queue}}": _worst(_by_queue("leaseway_queue_dead_total", "increase"))},
+    ),
+    Panel(
+        "Most deliveries that are repeated",
+        "percentunit",
+        {
+            "{{queue}}": _worst(
+                f"{_by_queue('leaseway_queue_redelivered_total', 'rate')}"
+                f" / {_by_queue('leaseway_queue_received_total', 'rate')}"
+            )
+        },
+    ),
+    Panel(
         "Nearest to the bound in flight",
         "percentunit",
         {
@@ -149,6 +174,26 @@ ONE: Final = (
         {
             "age": f"max(leaseway_queue_oldest_message_age_seconds{QUEUE})",
             "retention": f"max(leaseway_queue_retention_seconds{QUEUE})",
+        },
+        width=12,
+    ),
+    Panel(
+        "In and out",
+        "ops",
+        {
+            "sent": f"max(rate(leaseway_queue_sent_total{QUEUE}{RATE}))",
+            "received {{tag}}": _of_tag("leaseway_queue_received_total"),
+            "acked {{tag}}": _of_tag("leaseway_queue_acked_total"),
+        },
+        width=12,
+    ),
+    Panel(
+        "Not acked",
+        "ops",
+        {
+            "repeated {{tag}}": _of_tag("leaseway_queue_redelivered_total"),
+            "released {{tag}}": _of_tag("leaseway_queue_released_total"),
+            "dead {{tag}}": _of_tag("leaseway_queue_dead_total"),
         },
         width=12,
     ),
@@ -241,6 +286,12 @@ def _variables() -> list[dict[str, Any]]:
     return [
         {"name": "datasource", "type": "datasource", "query": "prometheus", "label": "Source"},
         _values("queue", "Queue", "label_values(leaseway_queue_messages, queue)"),
+        {
+            **_values("tag", "Tag", 'label_values(leaseway_queue_received_total{queue="$queue"}, tag)'),
+            "includeAll": True,
+            "multi": True,
+            "current": {"text": ["All"], "value": ["$__all"]},
+        },
     ]
 
 

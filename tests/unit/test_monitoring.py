@@ -91,7 +91,7 @@ def test_the_dashboard_has_its_rows_and_uses_its_variables() -> None:
         "FIFO and fairness",
         "Rebuilds and moves",
     ]
-    assert [one["name"] for one in board["templating"]["list"]] == ["datasource", "queue"]
+    assert [one["name"] for one in board["templating"]["list"]] == ["datasource", "queue", "tag"]
     assert len({panel["id"] for panel in panels}) == len(panels)
     for panel in panels:
         for target in panel.get("targets", ()):
