@@ -102,6 +102,16 @@ async def test_a_queue_that_was_not_there_has_no_numbers_before(connection: Conn
     assert await case.last(4) == [None, None, 0, 0]
 
 
+async def test_what_a_worker_has_counted_but_not_noted_is_of_no_time_before_the_queue(connection: Connection) -> None:
+    case = Case(connection, BEGIN + 10_000)
+    await case.count(BEGIN, b=row(1))
+    await case.rows.write({"a": row(0)})
+    case.sampler = Sampler(case.store)
+    case.sampler.begin(await case.rows.all())
+    await case.count(BEGIN + 20_000, a=row(3))
+    assert await case.last(3) == [None, None, 3]
+
+
 async def test_what_has_not_changed_goes_on_over_chunks_and_what_is_old_goes(case: Case) -> None:
     steps = HOUR.length * (HOUR.kept + 2)
     for n in range(steps):
@@ -135,15 +145,15 @@ async def test_another_worker_goes_on(case: Case) -> None:
 
 async def test_what_the_worker_holds_is_there_again_after_a_loss(case: Case, stack: Services) -> None:
     for n in range(HOUR.length + 3):
-        await case.count(BEGIN + n * 10_000, a=row(n), b=row(7))
+        await case.count(BEGIN + n * 10_000, a=row(n), b=row(7 if n <= HOUR.length else 8))
     with redis.Redis.from_url(stack.redis_url) as client:
         for key in client.scan_iter(f"{case.prefix}:*"):
             client.delete(key)
     await case.count(BEGIN + (HOUR.length + 3) * 10_000, a=row(99))
     case.sampler.note_lost()
-    await case.count(BEGIN + (HOUR.length + 4) * 10_000, a=row(99), b=row(7))
+    await case.count(BEGIN + (HOUR.length + 4) * 10_000, a=row(99), b=row(8))
     assert await case.last(6) == [None, 60, 61, 62, 99, 99]
-    assert await case.last(6, "b") == [None, 7, 7, 7, 7, 7]
+    assert await case.last(6, "b") == [None, 7, 8, 8, 8, 8]
 
 
 async def test_a_queue_that_is_gone_leaves_nothing(case: Case) -> None:
