@@ -18,6 +18,9 @@ Count = Annotated[int, Meta(ge=0)]
 ResultStatus = Literal["ok", "stale", "lapsed"]
 
 
+Cut = Annotated[str, one_of(("records", "bytes", "time"), "A bound on what a request reads.")]
+
+
 class Reply(Struct, frozen=True, kw_only=True):
     """Base of all replies."""
 
@@ -299,7 +302,7 @@ class PageReply(Reply, frozen=True, kw_only=True):
     messages: Annotated[list[PeekedReply], about("The messages that were asked for.")]
     next: Annotated[str | None, about("The `next` of the next page; null = the end.")]
     scanned: Annotated[Count, about("Records that were read for this page.")]
-    cut: Annotated[str, one_of(("records", "bytes", "time"), "The bound that has ended the page before it was full; null = none.")] | None
+    cut: Annotated[Cut | None, about("The bound that has ended the page before it was full; null = none.")]
 
 
 class ResultReply(Reply, frozen=True, kw_only=True):
