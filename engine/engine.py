@@ -11,7 +11,7 @@ from engine.services.messages import MessageService
 from engine.services.queues import QueueService
 from engine.services.routes import Routes
 from engine.services.tasks import TaskService
-from engine.services.traced import TracedMessages, Traces
+from engine.services.traces.messages import TracedMessages, Traces
 from engine.services.transactions import TransactionService
 from engine.settings import EngineSettings
 from engine.wiring.worker import wire

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from engine.errors import EngineError
 from schemas.filters import Filter
-from schemas.records import Attribute, Message, Pause, QueueRecord
+from schemas.records import Attribute, Choice, Message, Pause, QueueRecord
 from schemas.records.settings import EffectiveSettings, QueueSettings, RedrivePolicy
 from schemas.vocabulary import Role
 from state.shared.overview import Done
@@ -198,6 +198,37 @@ class Peeked(Struct, frozen=True):
     sequence_number: str = ""  # FIFO only
 
 
+class Event(Struct, frozen=True):
+    """Something that happened to a message: `kind` is "sent", or an EventKind word. `until_ms`:
+    until when it was leased or held then, or when it was receivable again. `queue` and `id`: where
+    a moved message came from ("sent") or went.
+    """
+
+    kind: str
+    at_ms: int
+    tag: str = ""
+    receive_count: int = 0
+    until_ms: int | None = None
+    reason: str = ""
+    by: str = ""
+    task: str = ""
+    queue: str | None = None
+    id: str | None = None
+
+
+class Life(Struct, frozen=True):
+    """What happened to a message, a page of it. `complete`: that is all; `since_ms`: what happened
+    before is not known. `scanned`, `cut`, `next`: as of a page.
+    """
+
+    events: list[Event]
+    complete: bool
+    since_ms: int
+    next: str | None
+    scanned: int
+    cut: str
+
+
 class ParkedGroup(Struct, frozen=True):
     """A group that is held back under a tag, with the message that has parked it. `group` None =
     the message has none, or Kafka has it no more.
@@ -347,24 +378,7 @@ class TaskInfo(Struct, frozen=True):
     modified_at_ms: int
     failure: str
     expected: int = 0  # messages that the source had when it began
-
-
-class Move(Struct, frozen=True, gc=False):
-    """A message that was moved, or could not be. `kind`: what it is settled as, dead or moved; `id`
-    at its source; `reason` why it died, `task` which one moves it, `error` why it could not be
-    moved; each may be empty. `began_ns` since 1970.
-    """
-
-    kind: str
-    source: str
-    tag: str
-    target: str
-    id: str
-    message: Message
-    reason: str
-    task: str
-    began_ns: int
-    error: str
+    choice: Choice | None = None
 
 
 class Alarm(Struct, frozen=True):

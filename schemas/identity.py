@@ -6,6 +6,7 @@ out is told apart without a look at any store. All workers share the secret.
 
 from __future__ import annotations
 
+import re
 from binascii import Error as Base64Error
 from binascii import a2b_base64, b2a_base64
 from collections.abc import Callable
@@ -22,6 +23,7 @@ OFFSET_BITS = 40
 DIGEST_BITS = 22
 
 _DIGEST_BYTES = 4
+_ADDRESS = re.compile(r"([0-9a-f]{12})/(\d{1,4})/(\d{1,13})", re.ASCII)
 _SPARE_BITS = 8 * _DIGEST_BYTES - DIGEST_BITS
 _VARIANT = 2 << 62
 _ID_CHARS = 36
@@ -152,6 +154,19 @@ class MessageId(Struct, frozen=True, gc=False):
         of the caller).
         """
         return ids_of(secret, self.incarnation, self.partition)(self.offset)
+
+    @property
+    def address(self) -> str:
+        """The same as `incarnation/partition/offset`, which no secret makes."""
+        return f"{self.incarnation}/{self.partition}/{self.offset}"
+
+    @classmethod
+    def of_address(cls, text: str) -> MessageId | None:
+        """What `address` gave; None = it is no address."""
+        match = _ADDRESS.fullmatch(text)
+        if match is None or int(match[2]) >> PARTITION_BITS or int(match[3]) >> OFFSET_BITS:
+            return None
+        return cls(match[1], int(match[2]), int(match[3]))
 
     @classmethod
     def parse(cls, text: str, secret: bytes) -> MessageId:

@@ -42,8 +42,7 @@ P999: Final = 999  # Of a thousand.
 # is appended so long after its minute, and no later. Two minutes are for clocks.
 KEPT_MINUTES: Final = 60
 LATE_MS: Final = (KEPT_MINUTES + 2) * MINUTE_MS
-# Below a folder of reports: statistics of whole days, which the service tells.
-DAYS_FOLDER: Final = "days"
+DAYS_FOLDER: Final = "days"  # Below a folder of reports: statistics of whole days, which the service tells.
 HEADER_NAME_CHARS: Final = 256  # A longer header name of a native record is cut: dialects put names into HTTP headers and forms.
 
 
@@ -92,12 +91,12 @@ class EventKind(StrEnum):
     RELEASED = "released"  # Given back by the consumer; times = when receivable again.
     ACKED = "acked"  # Settled by the consumer.
     DYING = "dying"  # To be moved to the dead-letter queue (killed or exhausted); not received again meanwhile.
-    DEAD = "dead"  # Settled: the dead-letter queue has it.
+    DEAD = "dead"  # Settled: the dead-letter queue has it; reason = the address of the copy.
     EXPIRED = "expired"  # Settled: older than the retention of its queue, or Kafka no longer has it.
     PURGED = "purged"  # Settled by a purge: all offsets below offsets[0].
     DELETED = "deleted"  # Settled by id, without a receive.
     CLAIMED = "claimed"  # Held by a redrive task; times = until when. No delivery, counts nothing.
-    MOVED = "moved"  # Settled: a redrive task has sent it on; reason = the task's id.
+    MOVED = "moved"  # Settled: a redrive task has sent it on; reason = the id of the task, and the address of the copy.
     SKIPPED = "skipped"  # Settled unseen: undecodable, torn batch, or the second copy of a move; reason says which.
     COPIED = "copied"  # The first copy of a move, whichever the window took first; reason = the move's key. Settles nothing.
     FLOOR = "floor"  # All offsets below offsets[0] are settled, each for a reason told before, or not wanted by the tag.
@@ -281,6 +280,7 @@ class Verb(StrEnum):
     SET_PRODUCER_GROUP = "set_producer_group"
 
 
+DEATHS: Final = (Reason.EXHAUSTED, Reason.KILLED)  # Why a message is a dead letter.
 # Verbs that change what is managed: the audit has each that was asked for.
 CHANGES: Final = frozenset((
     Verb.CREATE_QUEUE, Verb.SET_QUEUE, Verb.DELETE_QUEUE, Verb.PURGE, Verb.PAUSE, Verb.RESUME, Verb.COPY_QUEUE,

@@ -14,7 +14,7 @@ from engine.rules.ids import Ids
 from engine.rules.placement import moved_partition
 from engine.rules.queue import Queue
 from engine.window.window import MOVER_LEASE_MS
-from schemas.identity import address_of
+from schemas.identity import MessageId, address_of
 from schemas.records import Message, TagRecord
 from schemas.vocabulary import LOG_TIME_MARGIN_MS
 from schemas.wire import UndecodableRecord, decode_message
@@ -49,27 +49,28 @@ class Copies:
 
     async def looked(
         self, queue: Queue, tag: TagRecord, partition: int, target: Queue, held: Sequence[Held]
-    ) -> tuple[list[Held], set[str]]:
-        """Returns all of them, held for as long from this look on, and the addresses of those of
-        which the target has a copy, made by a mover before. Raises LogUnavailable.
+    ) -> tuple[list[Held], dict[str, str]]:
+        """Returns all of them, held for as long from this look on, and those of which the target
+        has a copy, made by a mover before: by their addresses that of the copy. Raises
+        LogUnavailable.
         """
         since: dict[int, int] = {}
         for item in held:
             if item.again_ms:
                 at = target_partition(target, item, self._ids.message_id(queue, partition, item.offset), tag)
                 since[at] = min(item.again_ms, since.get(at, item.again_ms))
-        there: set[str] = set()
+        there: dict[str, str] = {}
         for at, again_ms in since.items():
             # The longest hold is a task's claim, which lasts twice as long (`redrive_step.py`).
             there |= await self._copies(target, at, again_ms - 2 * MOVER_LEASE_MS - LOG_TIME_MARGIN_MS, tag)
         until_ms = self._units.now_ms() + MOVER_LEASE_MS
         return [msgspec.structs.replace(item, until_ms=until_ms) if item.again_ms else item for item in held], there
 
-    async def _copies(self, target: Queue, partition: int, since_ms: int, tag: TagRecord) -> set[str]:
+    async def _copies(self, target: Queue, partition: int, since_ms: int, tag: TagRecord) -> dict[str, str]:
         """Addresses of the messages that were moved to a partition from under a tag of that name
-        since then.
+        since then, and of the first copy of each.
         """
-        part, found = (target.topic, partition), set()
+        part, found = (target.topic, partition), dict[str, str]()
         offset = (await self._log.offsets_at([part], since_ms)).get(part)
         if offset is None:
             raise LogUnavailable(f"the end of {target.topic} can't be read")
@@ -81,7 +82,7 @@ class Copies:
                 except UndecodableRecord:
                     continue
                 if origin is not None and origin.from_tag == tag.name:
-                    found.add(address_of(origin.from_id))
+                    found.setdefault(address_of(origin.from_id), MessageId(target.incarnation, partition, record.offset).address)
             if chunk.at_end:
                 return found
             offset = chunk.next_offset

@@ -165,7 +165,7 @@ class DeadLetters:
         return held, left, [d for d in dying if d.offset in unread]
 
 
-async def _in_turn(moves: Sequence[Coroutine[Any, Any, bool]]) -> list[BaseException | None]:
+async def _in_turn(moves: Sequence[Coroutine[Any, Any, str]]) -> list[BaseException | None]:
     """The outcome of each; those behind one that has failed are not begun, and have failed too."""
     outcomes: list[BaseException | None] = []
     failed: BaseException | None = None

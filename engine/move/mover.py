@@ -14,7 +14,7 @@ import asyncio
 import enum
 import logging
 import time
-from collections.abc import Coroutine, Sequence, Set
+from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -22,10 +22,10 @@ import msgspec
 from engine.errors import EngineError, LogUnavailable, Unavailable
 from engine.log import Log
 from engine.move.copies import Copies, Held, target_partition
+from engine.move.shapes import Move
 from engine.rules.ids import Ids
 from engine.rules.limits import RESERVED_ATTRIBUTE
 from engine.rules.queue import Queue
-from engine.shapes import Move
 from engine.window.entry import load_entry
 from engine.window.window import Window
 from engine.window.write_through import WriteThrough
@@ -33,8 +33,9 @@ from runtime.clock import now_ms
 from runtime.counters import Counters
 from runtime.failpoints import reached
 from runtime.signals import Signal
-from schemas.identity import address_of
+from schemas.identity import MessageId, address_of
 from schemas.records import Attribute, Message, Origin, TagRecord
+from schemas.records.moves import move_reason
 from schemas.vocabulary import NATIVE_SENDER, EventKind, Reason
 from schemas.wire import encode
 from state.leases import LeaseScripts
@@ -50,6 +51,13 @@ class Outcome(enum.Enum):
     MOVED = enum.auto()
     FAILED = enum.auto()
     LATER = enum.auto()
+
+
+class Moved(msgspec.Struct, frozen=True):
+    """What came of a move: `copy` is the address of the copy, if it was MOVED."""
+
+    outcome: Outcome
+    copy: str = ""
 
 
 class Mover:
@@ -75,66 +83,77 @@ class Mover:
         # Of each move that is done, or that has failed, while anybody listens.
         self.moved: Final = Signal[[Move]]()
 
-    async def move(self, queue: Queue, tag: TagRecord, partition: int, held: Sequence[tuple[Held, Queue]], task: str) -> dict[int, Outcome]:
+    async def move(self, queue: Queue, tag: TagRecord, partition: int, held: Sequence[tuple[Held, Queue]], task: str) -> dict[int, Moved]:
         """Moves messages that a task holds, each to its target, and settles them at their source:
         by offset what came of each. Those of a FIFO queue go one after the other.
         """
-        plans: list[tuple[Held, Queue, Set[str], EngineError | None]] = []
+        plans: list[tuple[Held, Queue, Mapping[str, str], EngineError | None]] = []
         for target in {target.incarnation: target for _, target in held}.values():
             items, fault = [item for item, to in held if to.incarnation == target.incarnation], None
             try:
                 items, there = await self._copies.looked(queue, tag, partition, target, items)
             except EngineError as error:
-                there, fault = set(), error
+                there, fault = {}, error
             plans += [(item, target, there, fault) for item in items]
         plans.sort(key=lambda plan: plan[0].offset)
         moves = {plan[0].offset: self._attempt(queue, tag, partition, task, *plan) for plan in plans}
         return await _outcomes_of(moves, in_turn=queue.record.fifo)
 
     async def _attempt(
-        self, queue: Queue, tag: TagRecord, partition: int, task: str, held: Held, target: Queue, there: Set[str], fault: EngineError | None
-    ) -> Outcome:
+        self,
+        queue: Queue,
+        tag: TagRecord,
+        partition: int,
+        task: str,
+        held: Held,
+        target: Queue,
+        there: Mapping[str, str],
+        fault: EngineError | None,
+    ) -> Moved:
         """`fault`: why its target could not be looked at."""
         try:
             if fault is not None:
                 raise fault
-            return Outcome.MOVED if await self.move_one(queue, tag, partition, held, target, "moved", there, task) else Outcome.LATER
+            copy = await self.move_one(queue, tag, partition, held, target, "moved", there, task)
+            return Moved(Outcome.MOVED, copy) if copy else Moved(Outcome.LATER)
         except EngineError as error:
             logger.warning(
                 "action=move queue=%s partition=%d offset=%d target=%s error=%s", queue.name, partition, held.offset, target.name, error
             )
-            return Outcome.LATER if isinstance(error, Unavailable) else Outcome.FAILED
+            return Moved(Outcome.LATER if isinstance(error, Unavailable) else Outcome.FAILED)
 
     async def move_one(
-        self, queue: Queue, tag: TagRecord, partition: int, held: Held, target: Queue, kind: str, there: Set[str], task: str = ""
-    ) -> bool:
+        self, queue: Queue, tag: TagRecord, partition: int, held: Held, target: Queue, kind: str, there: Mapping[str, str], task: str = ""
+    ) -> str:
         """Appends it unless its address is among those that are `there`, and settles it as `kind`
-        (dead, moved). Raises EngineError.
+        (dead, moved). Returns the address of the copy, which the journal has from then on. Raises
+        EngineError.
 
-        False: somebody else has settled or taken it meanwhile.
+        Empty: somebody else has settled or taken it meanwhile.
         """
         move = self._move_one(queue, tag, partition, held, target, kind, there, task)
         if not self.moved.is_heard:
             return await move
-        began_ns, error, is_done = time.time_ns(), "", False
+        began_ns, error, copy = time.time_ns(), "", ""
         try:
-            is_done = await move
+            copy = await move
         except BaseException as fault:
             error = type(fault).__name__
             raise
         finally:
-            if is_done or error:
+            if copy or error:
                 at = self._ids.message_id(queue, partition, held.offset)
                 self.moved(Move(kind, queue.name, tag.name, target.name, at, held.message, held.reason, task, began_ns, error))
-        return is_done
+        return copy
 
     async def _move_one(
-        self, queue: Queue, tag: TagRecord, partition: int, held: Held, target: Queue, kind: str, there: Set[str], task: str
-    ) -> bool:
+        self, queue: Queue, tag: TagRecord, partition: int, held: Held, target: Queue, kind: str, there: Mapping[str, str], task: str
+    ) -> str:
         """See `move_one`."""
         from_id = self._ids.message_id(queue, partition, held.offset)
         reached("move.held")
-        if address_of(from_id) not in there:
+        copy = there.get(address_of(from_id), "")
+        if not copy:
             if self._leases.units.now_ms() > held.until_ms:
                 # Another mover may have made a copy meanwhile, and so long ago that the window has
                 # forgotten its key: the next try looks again.
@@ -146,20 +165,24 @@ class Mover:
             to = target_partition(target, held, from_id, tag)
             appended = await self._log.append(target.topic, to, value)
             reached("move.appended")
+            copy = MessageId(target.incarnation, to, appended.offset).address
             entry = load_entry(target, appended.offset, appended.timestamp_ms, message, value)
             await self._write_through.write(target, to, [entry])
             reached("move.loaded")
         reached("move.before_settle")
         unit = queue.units[partition]
         pairs = [(held.offset, held.nonce)]
-        (word,) = await self._window.call(queue, lambda g: self._leases.settle(unit, g, tag.id, kind, pairs, reason=task))
+        reason = move_reason(task, copy)
+        (word,) = await self._window.call(queue, lambda g: self._leases.settle(unit, g, tag.id, kind, pairs, reason=reason))
         reached("move.after_settle")
-        if word == "ok" and kind == EventKind.MOVED:
+        if word != "ok":
+            return ""
+        if kind == EventKind.MOVED:
             self._counters.count("messages_moved_total")
-        return word == "ok"
+        return copy
 
 
-async def _outcomes_of(moves: dict[int, Coroutine[Any, Any, Outcome]], *, in_turn: bool) -> dict[int, Outcome]:
+async def _outcomes_of(moves: dict[int, Coroutine[Any, Any, Moved]], *, in_turn: bool) -> dict[int, Moved]:
     """Side by side: one after the other, the answers of Kafka would bound the rate. In turn, what
     follows one that waits waits too.
     """
@@ -167,12 +190,12 @@ async def _outcomes_of(moves: dict[int, Coroutine[Any, Any, Outcome]], *, in_tur
         done = await asyncio.gather(*moves.values(), return_exceptions=True)
         if (raised := next((outcome for outcome in done if isinstance(outcome, BaseException)), None)) is not None:
             raise raised
-        return dict(zip(moves, (outcome for outcome in done if isinstance(outcome, Outcome)), strict=True))
-    outcomes: dict[int, Outcome] = {}
+        return dict(zip(moves, (outcome for outcome in done if isinstance(outcome, Moved)), strict=True))
+    outcomes: dict[int, Moved] = {}
     for offset, move in moves.items():
-        if Outcome.LATER in outcomes.values():
+        if any(before.outcome is Outcome.LATER for before in outcomes.values()):
             move.close()
-            outcomes[offset] = Outcome.LATER
+            outcomes[offset] = Moved(Outcome.LATER)
         else:
             outcomes[offset] = await move
     return outcomes

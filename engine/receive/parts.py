@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from engine.catalog.ground import Ground
+from engine.journal.outbox import Journal
 from engine.receive.browse import Browse
 from engine.receive.completing import Completing, EmptyPlane
 from engine.receive.deliveries import Deliveries
+from engine.receive.events import Events
 from engine.receive.filtered import FilteredReceives
 from engine.receive.poll import Move, Poller
 from engine.receive.receiver import LongPolls, Receiver, ShortPolls
@@ -18,6 +20,7 @@ from engine.receive.waits.wait_lists import WaitLists
 from engine.rules.contention import Activity
 from engine.rules.queue import Queue
 from engine.window.parts import WindowParts
+from engine.window.window import Journaled
 from runtime.signals import Signal
 from state.redis.wake import Wake
 from state.replies import Probed, Received
@@ -46,6 +49,7 @@ class ReceiveParts:
     deliveries: Deliveries
     returns: Returns
     browse: Browse
+    events: Events
     receiver: Receiver
     wake: Wake
     heard: Signal[[str, int, int]]
@@ -61,6 +65,8 @@ def wire_receives(
     loads: Loads,
     move: Move,
     empty_plane: EmptyPlane,
+    journal: Journal,
+    journaled: Journaled,
 ) -> ReceiveParts:
     """Builds them; nothing is started. `empty_plane` gives back what the plane has leased ahead."""
     store, catalog, targets, counters, settings = ground.store, ground.catalog, ground.targets, ground.counters, ground.settings
@@ -83,6 +89,7 @@ def wire_receives(
         deliveries=deliveries,
         returns=returns,
         browse=browse,
+        events=Events(ground.log, store, catalog, calls, journal, journaled, ids),
         receiver=Receiver(catalog, ids, short_polls, long_polls, filtered, returns, receiving),
         wake=wake,
         heard=heard,

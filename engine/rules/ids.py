@@ -20,6 +20,10 @@ class Ids:
     def message_id(self, queue: Queue, partition: int, offset: int) -> str:
         return ids_of(self.secret, queue.incarnation, partition)(offset)
 
+    def id_of(self, address: MessageId) -> str:
+        """The id of the message at an address, be its queue there or not."""
+        return address.text(self.secret)
+
     def read_id(self, text: str) -> MessageId:
         """Raises BadIdentity."""
         try:

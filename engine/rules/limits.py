@@ -46,6 +46,7 @@ MAX_TAGS = 20
 MAX_ATTRIBUTES = 100
 UNCOUNTED_BYTES = 4_096  # of a trace header
 MAX_LEVELS = 100
+MAX_TASKS = 100  # of redrive, that one request starts
 MAX_QUEUES = 1_000_000
 MAX_CONTACT = 200
 MAX_URL = 500
@@ -96,7 +97,7 @@ HISTORY_SPANS = ("hour", "day")
 # (facade/dialects/sqs/queues/names.py); Kafka takes topics of 249 characters.
 MAX_NAME = 80
 MAX_QUEUE_NAME = 150
-_QUEUE_FIELDS = ("name", "target", "dead_letter_queue", "destination")
+_QUEUE_FIELDS = ("name", "target", "dead_letter_queue", "destination", "source")
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*\Z")
 _LIKE_AN_ACCOUNT = re.compile(r"[0-9]{12}_")
 # Printable ASCII, and letters and digits beyond it.

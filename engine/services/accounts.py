@@ -110,7 +110,10 @@ def task_for(account: str, task: TaskInfo) -> TaskInfo:
     if not account:
         return task
     destination = None if task.destination is None else short(account, task.destination)
-    return structs.replace(task, source=short(account, task.source), destination=destination)
+    choice = task.choice
+    if choice is not None and choice.source:
+        choice = structs.replace(choice, source=short(account, choice.source))
+    return structs.replace(task, source=short(account, task.source), destination=destination, choice=choice)
 
 
 def transaction_for(account: str, transaction: TransactionInfo) -> TransactionInfo:

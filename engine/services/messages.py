@@ -5,24 +5,31 @@ Each method passes the gate before anything else. Longer than 250 lines: a metho
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 
-from engine.errors import LogUnavailable, NotStored
+from msgspec import structs
+
+from engine.errors import EngineError, LogUnavailable, NotAllowedOnQueue, NotStored
 from engine.gate import Gate
 from engine.handles.parts import HandleParts
 from engine.meters.meters import NO_TAG
+from engine.move.shapes import Copied
 from engine.queues.callers.quotas import FREE
 from engine.receive.parts import ReceiveParts
 from engine.rules.rights import NOBODY
 from engine.send.parts import SendParts
 from engine.services.bounded import bounded
-from engine.shapes import Delivery, EntryResult, ExtendEntry, Late, Page, Peeked, Principal, SendEntry, Sent
+from engine.shapes import Delivery, EntryResult, ExtendEntry, Late, Life, Page, Peeked, Principal, SendEntry, Sent
 from runtime.cancel import before
 from runtime.deadline import MESSAGES_S, WAITED_S, began_ns, state_until
+from schemas.accounts import short
 from schemas.filters import Filter, Text
-from schemas.vocabulary import Operation, Verb
+from schemas.identity import incarnation_in
+from schemas.records import Message
+from schemas.vocabulary import Operation, Reason, Verb
 
 
 class MessageService:
@@ -38,6 +45,7 @@ class MessageService:
         self._kills = handles.kills
         self._attempts = handles.attempts
         self._browse = receives.browse
+        self._events = receives.events
         self._schedule = sends.schedule
 
     async def send(self, by: Principal, queue: str, entries: list[SendEntry]) -> list[Sent]:
@@ -161,6 +169,21 @@ class MessageService:
         return await self._browse.peek(found, id_or_handle, found.tag(tag), of_tag=of_tag, held=held)
 
     @bounded(MESSAGES_S)
+    async def message_events(self, by: Principal, queue: str, id: str, tag: str | None, next: str | None) -> Life:
+        """What happened to a message, as its record and the journal have it: under a tag, None =
+        under all that `by` may look at. Raises MessageNotFound, InvalidValue.
+        """
+        found = await self._gate.queue(by, Verb.PEEK, queue, tag)
+        of_tag = not self._gate.may(by, Verb.PEEK, found)
+        peeked = await self._browse.peek(found, id, found.tag(tag), of_tag=of_tag)
+        tags = found.tags if tag is None and not of_tag else [found.tag(tag)]
+        life = await self._events.of(found, peeked, tags, next)
+        if not by.account:
+            return life
+        events = [structs.replace(one, queue=None if one.queue is None else short(by.account, one.queue)) for one in life.events]
+        return structs.replace(life, events=events)
+
+    @bounded(MESSAGES_S)
     async def peek_next(self, by: Principal, queue: str, tag: str | None, max: int) -> list[Peeked]:
         """The messages that a receive would lease now, up to `max`, in its order; none is."""
         found = await self._gate.queue(by, Verb.PEEK, queue, tag)
@@ -194,6 +217,38 @@ class MessageService:
     async def delete_message(self, by: Principal, queue: str, id: str, *, unreceived: bool = False) -> None:
         """`unreceived`: only what was received under no tag; else what nobody has leased now."""
         await self._browse.delete(await self._gate.queue(by, Verb.DELETE_MESSAGE, queue), id, unreceived=unreceived)
+
+    @bounded(MESSAGES_S)
+    async def copy_message(
+        self,
+        by: Principal,
+        queue: str,
+        id: str,
+        destination: str | None,
+        edit: Callable[[Message], SendEntry],
+        *,
+        remove: bool = False,
+    ) -> Copied:
+        """Sends what `edit` makes of a message to `destination`, None = to where it came from, a
+        message that came from nowhere to its own queue. `remove`: deletes the message when the copy
+        is stored, unless it is leased. Raises MessageNotFound, NotAllowedOnQueue, and as `send`.
+        """
+        found = await self._gate.queue(by, Verb.PEEK, queue)
+        if remove:
+            await self._gate.queue(by, Verb.DELETE_MESSAGE, queue)
+        message = (await self._browse.peek(found, id, found.tag(None))).message
+        origin = message.origin if message.origin is not None and message.origin.reason != Reason.COMMITTED else None
+        name = destination or short(by.account, found.name if origin is None else origin.original_queue)
+        target = await self._gate.queue(by, Verb.SEND, name)
+        if destination is None and origin is not None and incarnation_in(origin.original_id) not in target.lives:
+            raise NotAllowedOnQueue(f"the queue {name!r} that the message came from is gone: name a destination", field="destination")
+        (sent,) = await self.send(by, name, [edit(message)])
+        removed = False
+        if remove:
+            with contextlib.suppress(EngineError):  # the copy is stored, so it must not seem to have failed
+                await self._browse.delete(found, id, unreceived=False)
+                removed = True
+        return Copied(sent, name, removed)
 
     @bounded(MESSAGES_S)
     async def cancel(self, by: Principal, queue: str, id: str) -> None:

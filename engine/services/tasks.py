@@ -9,21 +9,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from engine.catalog.catalog import Catalog
+from engine.errors import InvalidValue
 from engine.gate import Gate
 from engine.move.parts import ParkingParts
+from engine.move.shapes import Letters, Preview
 from engine.move.tasks.destinations import no_task
+from engine.move.tasks.preview import new_scan
 from engine.move.tasks.redrive import Tasks
 from engine.queues.callers.access import Access
-from engine.rules.limits import check_name
+from engine.rules.limits import check_asked, check_name
+from engine.rules.queue import Queue
 from engine.services.accounts import task_for
 from engine.services.bounded import bounded
+from engine.services.letters import choice_of, letters_of, preview_for, sources
 from engine.shapes import ParkedPage, Principal, TaskInfo
 from runtime.asked import note
 from runtime.deadline import CHANGE_S, MESSAGES_S
+from runtime.scan import Scan
 from schemas.accounts import full
 from schemas.filters import Filter
-from schemas.records import TaskRecord
-from schemas.vocabulary import Verb
+from schemas.records import Choice, TaskRecord
+from schemas.vocabulary import TaskStatus, Verb
 
 
 class TaskService:
@@ -47,22 +53,95 @@ class TaskService:
         rate: int,
         alone: bool = False,
         ids: Sequence[str] | None = None,
+        choice: Choice | None = None,
     ) -> TaskInfo:
         """Starts a task that sends the dead letters of `queue` to `destination`, None = each to
         where it came from: to that life of the queue, if `by` may send there at that time.
 
         `alone`: raises NotAllowedOnQueue unless `queue` is somebody's dead-letter queue and no
         other task is emptying it. `ids`: only these, 1 to 10,000 message ids or addresses
-        `incarnation/partition/offset`.
+        `incarnation/partition/offset`; `choice`: only such.
         """
         subject = "" if destination is None else full(by.account, destination)
         note(by.id, by.key_id, Verb.REDRIVE, full(by.account, queue), subject=subject)
         found = await self._gate.queue(by, Verb.REDRIVE, queue)
-        target = None
-        if destination is not None:
-            check_name("destination", destination)
-            target = await self._gate.queue(by, Verb.SEND, destination)
-        return _shown(by, await self._tasks.redrive(found, by.id, target, filter, rate, alone=alone, ids=ids))
+        target = await self._target(by, destination)
+        choice = choice_of(by, choice)
+        return _shown(by, await self._tasks.redrive(found, by.id, target, filter, rate, alone=alone, ids=ids, choice=choice))
+
+    async def _target(self, by: Principal, destination: str | None) -> Queue | None:
+        if destination is None:
+            return None
+        check_name("destination", destination)
+        return await self._gate.queue(by, Verb.SEND, destination)
+
+    @bounded(CHANGE_S)
+    async def redrive_all(
+        self,
+        by: Principal,
+        destination: str | None,
+        filter: Filter | None,
+        rate: int,
+        ids: Sequence[str] | None = None,
+        choice: Choice | None = None,
+    ) -> list[TaskInfo]:
+        """As `redrive`, of all dead-letter queues with letters that `by` may redrive, a task for
+        each; with `ids` of those that have these. Those that were started go on when one fails.
+        """
+        target, choice = await self._target(by, destination), choice_of(by, choice)
+        await self._gate.sync()
+        found = await sources(by, self._catalog, self._access, self._tasks, ids)
+        plans = [(queue, some) for queue, some in found if queue is not target]
+        for queue, some in plans:  # what is wrong is said before one is started
+            await self._tasks.planned(queue, by.id, target, filter, rate, ids=some, choice=choice)
+        started = []
+        for queue, some in plans:
+            note(by.id, by.key_id, Verb.REDRIVE, queue.name, subject="" if target is None else target.name)
+            started.append(_shown(by, await self._tasks.redrive(queue, by.id, target, filter, rate, ids=some, choice=choice)))
+        return started
+
+    @bounded(MESSAGES_S)
+    async def preview_redrive(
+        self,
+        by: Principal,
+        queue: str,
+        destination: str | None,
+        filter: Filter | None,
+        ids: Sequence[str] | None = None,
+        choice: Choice | None = None,
+    ) -> Preview:
+        """What `redrive` would do; nothing is held or counted."""
+        found = await self._gate.queue(by, Verb.REDRIVE, queue)
+        target = await self._target(by, destination)
+        return await self._previewed(by, found, target, filter, ids, choice_of(by, choice), new_scan())
+
+    @bounded(MESSAGES_S)
+    async def preview_redrive_all(
+        self,
+        by: Principal,
+        destination: str | None,
+        filter: Filter | None,
+        ids: Sequence[str] | None = None,
+        choice: Choice | None = None,
+    ) -> list[Preview]:
+        """What `redrive_all` would do, as far as one preview may read."""
+        target, choice = await self._target(by, destination), choice_of(by, choice)
+        await self._gate.sync()
+        found, scan = await sources(by, self._catalog, self._access, self._tasks, ids), new_scan()
+        return [await self._previewed(by, queue, target, filter, some, choice, scan) for queue, some in found if queue is not target]
+
+    async def _previewed(
+        self,
+        by: Principal,
+        queue: Queue,
+        target: Queue | None,
+        filter: Filter | None,
+        ids: Sequence[str] | None,
+        choice: Choice | None,
+        scan: Scan,
+    ) -> Preview:
+        planned = await self._tasks.planned(queue, by.id, target, filter, 0, ids=ids, choice=choice)
+        return preview_for(by.account, await self._tasks.preview(queue, await self._tasks.placed(queue, planned), scan))
 
     @bounded(MESSAGES_S)
     async def list_tasks(self, by: Principal, queue: str) -> list[TaskInfo]:
@@ -70,13 +149,47 @@ class TaskService:
         return [_shown(by, task) for task in self._tasks.of_queue(await self._gate.queue(by, Verb.REDRIVE, queue))]
 
     @bounded(MESSAGES_S)
+    async def all_tasks(self, by: Principal, status: str | None, limit: int, next: str | None) -> tuple[list[TaskInfo], str | None]:
+        """A page of the tasks of all queues that `by` may redrive, newest first, and what continues
+        it. Raises InvalidValue.
+        """
+        check_asked("limit", limit)
+        if status is not None and status not in set(TaskStatus):
+            words = list(TaskStatus)
+            raise InvalidValue(f"status must be one of {', '.join(words)}", field="status", limit=words, given=status[:100])
+        await self._gate.sync()
+        tasks = [task for task in self._tasks.all() if self._may_see(by, task) and status in (None, task.status)]
+        if next is not None:
+            at, _, last = next.partition("-")
+            if not (at.isascii() and at.isdecimal() and len(at) <= 16):
+                raise InvalidValue("next is not what a page of tasks has given out", field="next", given=next[:100])
+            tasks = [task for task in tasks if (task.created_at_ms, task.id) < (int(at), last)]
+        page = tasks[:limit]
+        more = f"{page[-1].created_at_ms}-{page[-1].id}" if len(tasks) > limit else None
+        return [_shown(by, task) for task in page], more
+
+    def _may_see(self, by: Principal, task: TaskRecord) -> bool:
+        queue = self._catalog.by_incarnation.get(task.source_incarnation)
+        return by.admin if queue is None else self._access.may(by, Verb.REDRIVE, queue)
+
+    @bounded(MESSAGES_S)
     async def get_task(self, by: Principal, id: str) -> TaskInfo:
+        return _shown(by, await self._task(by, id))
+
+    async def _task(self, by: Principal, id: str) -> TaskRecord:
         task = await self._tasks.get(id)
         queue = self._catalog.by_incarnation.get(task.source_incarnation)
         if queue is not None and not self._access.knows(by, queue):
             raise no_task(id)
         self._access.authorise(by, Verb.REDRIVE, queue)
-        return _shown(by, task)
+        return task
+
+    @bounded(MESSAGES_S)
+    async def task_outcomes(self, by: Principal, id: str, limit: int, next: str | None) -> Letters:
+        """A page of what came of each letter that a task has come to. Raises TaskNotFound,
+        InvalidValue.
+        """
+        return letters_of(by, self._catalog, self._tasks.ids, await self._task(by, id), limit, next)
 
     @bounded(CHANGE_S)
     async def cancel_task(self, by: Principal, id: str) -> TaskInfo:
@@ -120,4 +233,5 @@ def task_info(task: TaskRecord) -> TaskInfo:
         modified_at_ms=task.modified_at_ms,
         failure=task.failure,
         expected=task.expected,
+        choice=task.choice,
     )

@@ -84,6 +84,8 @@ def wire_messages(base: Base, units: Units) -> Messages:
         loads=owner,
         move=partial(moves.move_beside, receiving),
         empty_plane=news.plane.empty,
+        journal=base.journal,
+        journaled=owner.journaled.reach,
     )
     handles = wire_handles(ground=base, window=window, meters=base.meters, journaled=journaled, move_dead=moves.dead_letters.kill)
     sends = wire_sends(ground=base, window=window, activity=activity, address=receives.browse.address, journaled=journaled)

@@ -171,12 +171,27 @@ class UserRecord(Struct, frozen=True):
     waits: int = 0
 
 
+class Choice(Struct, frozen=True):
+    """Which dead letters a redrive task may move, beside those with attributes: those that came in
+    [from_ms, to_ms), died of `reason` in queue `source`, and have `text` in their bodies. Empty, or
+    0, = all.
+    """
+
+    from_ms: int = 0
+    to_ms: int = 0
+    reason: str = ""
+    source: str = ""
+    text: str = ""
+    any_case: bool = False
+
+
 class TaskRecord(Struct, frozen=True):
     """The value of a control record with key `task/<id>`: a redrive task. `rate` is messages a
     second, 0 = no bound.
 
     `chosen`: the offsets that it may still move, by partition; None = all.
     `destination_incarnation`: the life of the destination that is meant, empty = not noted.
+    `outcomes`: what came of each letter so far (engine/move/tasks/outcomes.py).
     """
 
     id: str
@@ -198,6 +213,8 @@ class TaskRecord(Struct, frozen=True):
     expected: int = 0
     chosen: list[list[int]] | None = None
     destination_incarnation: str = ""
+    choice: Choice | None = None
+    outcomes: bytes = b""
 
 
 class OpenDelivery(Struct, frozen=True, gc=False):

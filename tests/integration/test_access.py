@@ -31,7 +31,7 @@ ALICE, BOB = Principal("alice"), Principal("bob")
 
 
 # These name something of a queue, and are answered as if it did not exist.
-OF_ONE_QUEUE = {"get_task", "cancel_task", "commit", "rollback", "unknown", "get_transaction"}
+OF_ONE_QUEUE = {"get_task", "cancel_task", "task_outcomes", "commit", "rollback", "unknown", "get_transaction"}
 
 
 @pytest.fixture
@@ -91,14 +91,18 @@ async def test_every_verb_refuses_a_stranger_and_changes_nothing(guarded: Engine
         "peek": ("hers", sent.id, None),
         "peek_next": ("hers", None, 1),
         "query": ("hers", None, None, None, None, None, 1, None),
+        "copy_message": ("hers", sent.id, None, lambda message: SendEntry(message.body)),
+        "message_events": ("hers", sent.id, None, None),
         "delete_message": ("hers", sent.id),
         "cancel": ("hers", later.id),
         "reschedule": ("hers", later.id, 0),
         "parked_groups": ("hers", None, 1, None),
         "unpark": ("hers", None, "group"),
         "redrive": ("hers", None, None, 1),
+        "preview_redrive": ("hers", None, None),
         "list_tasks": ("hers",),
         "get_task": (task.id,),
+        "task_outcomes": (task.id, 1, None),
         "cancel_task": (task.id,),
         "create_key": ("k", "bob", "admin"),
         "set_key": ("k", "admin"),
@@ -135,6 +139,7 @@ async def test_every_verb_refuses_a_stranger_and_changes_nothing(guarded: Engine
     }
     asked = {name for name, verb in verbs().items() if "by" in inspect.signature(verb).parameters}
     others = {"list_queues", "list_shared", "list_counts", "count_each", "check", "record", "get_definitions"}
+    others |= {"redrive_all", "preview_redrive_all", "all_tasks"}
     assert asked == {*arguments, *others}, "a verb is not tried here"
     for verb, given in arguments.items():
         # Nobody tells him that there is such a queue, but for one that is to be made by that name.
@@ -146,6 +151,15 @@ async def test_every_verb_refuses_a_stranger_and_changes_nothing(guarded: Engine
     assert guarded.queues.known("hers", BOB) is None and guarded.queues.known("hers", ALICE) is not None
     assert await guarded.transactions.check(BOB, "group", 10, 3_000) == []
     assert await guarded.queues.list_queues(BOB, "", 10, None) == ([], None)
+    assert await guarded.tasks.redrive_all(BOB, None, None, 0) == []
+    assert await guarded.tasks.preview_redrive_all(BOB, None, None) == []
+    assert await guarded.tasks.all_tasks(BOB, None, 10, None) == ([], None)
+    for asked_all in (
+        guarded.tasks.redrive_all(BOB, None, None, 0, [sent.id]),
+        guarded.tasks.preview_redrive_all(BOB, None, None, [sent.id]),
+    ):
+        with pytest.raises(InvalidValue, match="no id of a message in a queue that you may redrive"):
+            await asked_all
     assert await guarded.queues.list_shared(BOB, "", 10, None) == ([], None)
     assert [r.status for r in await guarded.messages.ack(ALICE, "hers", [got.handle])] == ["ok"]
     assert (await guarded.messages.peek(ALICE, "hers", later.id, None)).state == "delayed"

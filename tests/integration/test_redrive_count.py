@@ -13,6 +13,7 @@ from engine.engine import Engine
 from engine.errors import LogUnavailable
 from engine.log.shapes import Chunk
 from engine.move import mover
+from engine.move.tasks.progress import Moved
 from engine.rules.queue import Queue
 from engine.shapes import SendEntry, TaskInfo
 from runtime import failpoints
@@ -126,13 +127,13 @@ async def test_what_a_paused_runner_settles_after_its_successor_has_read_the_jou
     progress = own_engine.parts.administration.tasks._runner._progress
     read, reads, second = progress.moved_beyond, 0, 0.0
 
-    async def too_early(queue: Queue, task: TaskRecord) -> list[set[int]]:
+    async def too_early(queue: Queue, task: TaskRecord) -> Moved:
         nonlocal reads, second
         reads += 1
         second = asyncio.get_running_loop().time() if reads == 2 else second
         # The first runner settles what it was about to half a second after the second one reads.
         if second and asyncio.get_running_loop().time() < second + 0.5:
-            return [set() for _ in task.next_offsets]
+            return [{} for _ in task.next_offsets]
         return await read(queue, task)
 
     monkeypatch.setattr(progress, "moved_beyond", too_early)
@@ -375,7 +376,7 @@ async def test_a_cancelled_task_is_counted_when_kafka_is_back(
         running.cancel()
     read, away = tasks._runner._progress.moved_beyond, 2
 
-    async def moved_beyond(queue: Queue, task: TaskRecord) -> list[set[int]]:
+    async def moved_beyond(queue: Queue, task: TaskRecord) -> Moved:
         nonlocal away
         away -= 1
         if away >= 0:

@@ -70,6 +70,15 @@ VERBS: dict[str, Verb] = {
     "reschedule": lambda e, at: e.messages.reschedule(BY, "q", at["to move"], 0),
     "parked_groups": lambda e, at: e.tasks.parked_groups(BY, "line", None, 10, None),
     "unpark": lambda e, at: e.tasks.unpark(BY, "line", None, "a"),
+    "copy_message": lambda e, at: e.messages.copy_message(
+        BY, "q", at["id"], None, lambda message: SendEntry(message.body)
+    ),
+    "message_events": lambda e, at: e.messages.message_events(BY, "q", at["id"], None, None),
+    "redrive_all": lambda e, at: e.tasks.redrive_all(BY, None, None, 0),
+    "preview_redrive": lambda e, at: e.tasks.preview_redrive(BY, "dlq", None, None),
+    "preview_redrive_all": lambda e, at: e.tasks.preview_redrive_all(BY, None, None),
+    "all_tasks": lambda e, at: e.tasks.all_tasks(BY, None, 10, None),
+    "task_outcomes": lambda e, at: e.tasks.task_outcomes(BY, at["task"], 10, None),
     "redrive": lambda e, at: e.tasks.redrive(BY, "dlq", None, None, 0),
     "list_tasks": lambda e, at: e.tasks.list_tasks(BY, "dlq"),
     "get_task": lambda e, at: e.tasks.get_task(BY, at["task"]),

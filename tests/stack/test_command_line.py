@@ -280,6 +280,20 @@ def test_dead_letters_are_seen_and_moved_back(leaseway: Leaseway) -> None:
     assert (task["status"], task["moved"], task["failed"]) == ("completed", 1, 0)
     assert leaseway.json("task", "show", task["id"], "--wait") == task
     assert leaseway.run("task", "cancel", task["id"]).code == 1
+    (outcome,) = leaseway.json("task", "outcomes", task["id"])
+    assert (outcome["id"], outcome["outcome"], outcome["queue"]) == (chosen, "moved", "shop")
+    assert leaseway.json("message", "show", "shop", outcome["moved_id"])["origin"]["from_id"] == chosen
+    told = leaseway.json("message", "show", "shop.dead", chosen, "--events")
+    assert [(told[0]["kind"], told[0]["queue"]), (told[-1]["kind"], told[-1]["id"])] == [
+        ("sent", "shop"),
+        ("moved", outcome["moved_id"]),
+    ]
+    assert task["id"] in leaseway.names("task", "ls")
+    (preview,) = leaseway.json("dlq", "redrive", "shop.dead", "--source", "shop", "--dry-run")
+    assert (preview["moved"], preview["failed"]) == (2, {})
+    copied = leaseway.json("message", "copy", "shop.dead", letters[1]["id"], "mended")
+    assert leaseway.ok("message", "show", "shop", copied["id"], "--body").out == "mended\n"
+    leaseway.ok("message", "rm", "shop", copied["id"], "--yes")
     rest = leaseway.ok("dlq", "show", "shop.dead", "-o", "name").out
     assert leaseway.json("dlq", "redrive", "shop.dead", "-", "--wait", given=rest)["moved"] == 2
     assert leaseway.json("queue", "show", "shop")["tags"][0]["backlog"] == 3

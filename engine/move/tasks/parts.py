@@ -6,6 +6,7 @@ from engine.catalog.ground import Ground
 from engine.journal.outbox import Journal
 from engine.move.mover import Mover
 from engine.move.tasks.destinations import Destinations
+from engine.move.tasks.preview import Previews
 from engine.move.tasks.progress import Progress
 from engine.move.tasks.redrive import Backlog, Tasks
 from engine.move.tasks.redrive_step import RedriveStep
@@ -23,4 +24,5 @@ def wire_tasks(*, ground: Ground, window: WindowParts, mover: Mover, journal: Jo
     destinations = Destinations(catalog, ground.access, ground.targets)
     step = RedriveStep(MessageLog(log), store.leases, calls, destinations, mover)
     runner = TaskRunner(Locks(ground.connection, ground.settings.topic_prefix), catalog, destinations, progress, step)
-    return Tasks(log, catalog, window.ids, backlog, destinations, runner)
+    previews = Previews(MessageLog(log), store.leases, calls, destinations, window.ids)
+    return Tasks(log, catalog, window.ids, backlog, destinations, runner, previews)

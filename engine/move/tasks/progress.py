@@ -22,12 +22,14 @@ from engine.rules.queue import Queue
 from engine.window.window import Journaled, Window
 from runtime.deadline import journal_until
 from schemas.records import JournalRecord, TaskRecord
+from schemas.records.moves import read_move
 from schemas.vocabulary import LOG_TIME_MARGIN_MS, EventKind
 from schemas.wire import UndecodableRecord, decode
 from state.store import Store
 
-# By partition, the offsets at or after a task's positions that it has moved.
-Moved = list[set[int]]
+# By partition, the offsets at or after a task's positions that it has moved, each with the address
+# of the copy.
+Moved = list[dict[int, str]]
 Place = tuple[list[int], int]
 
 CHUNK_RECORDS = 1_000
@@ -71,7 +73,7 @@ class Progress:
 
     async def moved_beyond(self, queue: Queue, task: TaskRecord) -> Moved:
         """See above. Raises Unavailable: then nothing is known."""
-        moved: Moved = [set() for _ in task.next_offsets]
+        moved: Moved = [{} for _ in task.next_offsets]
         open_units = [p for p, end in enumerate(task.end_offsets) if task.next_offsets[p] < end]
         keys: dict[int, dict[bytes, int]] = {}
         until = journal_until()
@@ -130,15 +132,17 @@ class Progress:
             for record in chunk.records:
                 partition = wanted.get(record.key or b"")
                 if partition is not None and record.value:
-                    moved[partition].update(o for o in _moved_by(task.id, record.value) if o >= task.next_offsets[partition])
+                    found = _moved_by(task.id, record.value)
+                    moved[partition] |= {offset: copy for offset, copy in found if offset >= task.next_offsets[partition]}
             offset = chunk.next_offset
 
 
-def _moved_by(task: str, value: bytes) -> list[int]:
+def _moved_by(task: str, value: bytes) -> list[tuple[int, str]]:
     try:
         record = decode(value)
     except UndecodableRecord:
         return []
     if not isinstance(record, JournalRecord):
         return []
-    return [offset for entry in record.entries if entry.kind == EventKind.MOVED and entry.reason == task for offset in entry.offsets]
+    moves = [(read_move(entry.reason), entry.offsets) for entry in record.entries if entry.kind == EventKind.MOVED]
+    return [(offset, move.copy) for move, offsets in moves if move.task == task for offset in offsets]

@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TypeAlias
+from typing import Final, TypeAlias
 from uuid import uuid4
 
 import msgspec
@@ -20,7 +20,9 @@ from engine.catalog.catalog import Catalog, Change
 from engine.errors import EngineError, NotAllowedOnQueue, TaskEnded
 from engine.log import Log
 from engine.move.tasks.destinations import Destinations, no_task
-from engine.move.tasks.selection import Offsets, chosen_offsets, left_of, next_chosen
+from engine.move.tasks.outcomes import Row, with_rows
+from engine.move.tasks.preview import Previews
+from engine.move.tasks.selection import Offsets, check_choice, chosen_offsets, left_of, next_chosen
 from engine.move.tasks.task_runner import TaskRunner
 from engine.rules.ids import Ids
 from engine.rules.limits import A_DEAD_LETTER_QUEUE, check_asked, check_filter
@@ -28,7 +30,8 @@ from engine.rules.queue import Queue
 from runtime.background import Background
 from runtime.clock import now_ms
 from schemas.filters import Filter
-from schemas.records import TaskRecord
+from schemas.records import Choice, TaskRecord
+from schemas.records.moves import LetterOutcome
 from schemas.vocabulary import TaskStatus
 
 logger = logging.getLogger(__name__)
@@ -53,12 +56,14 @@ class Tasks:
         backlog: Backlog,
         destinations: Destinations,
         runner: TaskRunner,
+        previews: Previews,
     ) -> None:
         self._log = log
         self._catalog = catalog
-        self._ids = ids
-        self._backlog = backlog
-        self._destinations = destinations
+        self.ids: Final = ids
+        self.backlog: Final = backlog
+        self.preview: Final = previews.preview
+        self.is_dead_letter_queue: Final = destinations.is_dead_letter_queue
         self._runner = runner
         self._background = Background()
         self._loop_task: asyncio.Task[None] | None = None
@@ -83,49 +88,49 @@ class Tasks:
         *,
         alone: bool = False,
         ids: Sequence[str] | None = None,
+        choice: Choice | None = None,
     ) -> TaskRecord:
         """Starts a task over what is in `queue` now. `rate` messages a second, 0 = no bound. Raises
         InvalidValue, NotAllowedOnQueue.
 
         `alone`: raises NotAllowedOnQueue unless the queue is somebody's dead-letter queue and no
-        other task is emptying it. `ids`: only these messages, see `chosen_offsets`.
+        other task is emptying it. `ids`: only these messages, see `chosen_offsets`; `choice`: only
+        such.
         """
-        check_asked("rate", rate)
-        check_filter(filter)
-        if destination is not None and destination.record.fifo != queue.record.fifo:
-            raise NotAllowedOnQueue(
-                f"{queue.name!r} and {destination.name!r} must both be FIFO queues or both not", field="destination", given=destination.name
-            )
-        chosen = None if ids is None else chosen_offsets(queue, ids, self._ids)
-        catalog = self._catalog
-        async with catalog.change(f"redrive/{queue.name}") as change:
+        task = await self.planned(queue, principal, destination, filter, rate, ids=ids, choice=choice)
+        async with self._catalog.change(f"redrive/{queue.name}") as change:
             if not alone:
-                return await self._begin(queue, principal, destination, filter, rate, chosen, change)
-            if not self._destinations.is_dead_letter_queue(queue):
+                return await self._begin(queue, task, change)
+            if not self.is_dead_letter_queue(queue):
                 raise NotAllowedOnQueue(
                     f"{queue.name!r} is the dead-letter queue of no queue", field="source", limit=A_DEAD_LETTER_QUEUE, given=queue.name
                 )
             if any(task.status == TaskStatus.RUNNING for task in self.of_queue(queue)):
                 raise NotAllowedOnQueue(f"a task is emptying {queue.name!r} already", field="source", given=queue.name)
-            return await self._begin(queue, principal, destination, filter, rate, chosen, change)
+            return await self._begin(queue, task, change)
 
-    async def _begin(
+    async def planned(
         self,
         queue: Queue,
         principal: str,
         destination: Queue | None,
         filter: Filter | None,
         rate: int,
-        chosen: Offsets | None,
-        change: Change,
+        *,
+        ids: Sequence[str] | None = None,
+        choice: Choice | None = None,
     ) -> TaskRecord:
-        parts = [(queue.topic, p) for p in range(len(queue.units))]
-        ends = await self._log.end_offsets(parts)
-        starts = await self._log.start_offsets(parts)
-        backlog = await self._backlog(queue)
+        """A task that is not begun. Raises InvalidValue, NotAllowedOnQueue."""
+        check_asked("rate", rate)
+        check_filter(filter)
+        check_choice(choice)
+        if destination is not None and destination.record.fifo != queue.record.fifo:
+            raise NotAllowedOnQueue(
+                f"{queue.name!r} and {destination.name!r} must both be FIFO queues or both not", field="destination", given=destination.name
+            )
+        chosen = None if ids is None else chosen_offsets(queue, ids, self.ids)
         at = now_ms()
-        end_offsets = [ends.get(part, 0) for part in parts]
-        task = TaskRecord(
+        return TaskRecord(
             id=str(uuid4()),
             status=TaskStatus.RUNNING,
             source=queue.name,
@@ -135,13 +140,39 @@ class Tasks:
             rate=rate,
             created_at_ms=at,
             modified_at_ms=at,
-            end_offsets=end_offsets,
-            next_offsets=[next_chosen(chosen, p, starts.get(part, 0), end_offsets[p]) for p, part in enumerate(parts)],
+            end_offsets=[],
+            next_offsets=[],
             principal=principal,
-            expected=backlog if chosen is None else sum(map(len, chosen)),
             chosen=chosen,
             destination_incarnation=destination.incarnation if destination is not None else "",
+            choice=choice,
         )
+
+    async def placed(self, queue: Queue, task: TaskRecord) -> TaskRecord:
+        """A planned task over what is in the queue now. What was chosen and is not there has its
+        outcome.
+        """
+        choice, chosen = task.choice or Choice(), task.chosen
+        parts = [(queue.topic, p) for p in range(len(queue.units))]
+        ends, starts = await self._log.end_offsets(parts), await self._log.start_offsets(parts)
+        kept = [(starts.get(part, 0), ends.get(part, 0)) for part in parts]
+        spans = kept
+        if choice.from_ms:
+            at = await self._log.offsets_at(parts, choice.from_ms)
+            spans = [(max(low, at.get(part, low)), high) for part, (low, high) in zip(parts, spans, strict=True)]
+        if choice.to_ms:
+            at = await self._log.offsets_at(parts, choice.to_ms)
+            spans = [(low, min(high, at.get(part, high))) for part, (low, high) in zip(parts, spans, strict=True)]
+        return msgspec.structs.replace(
+            task,
+            end_offsets=[high for _, high in spans],
+            next_offsets=[next_chosen(chosen, p, low, high) for p, (low, high) in enumerate(spans)],
+            expected=await self.backlog(queue) if chosen is None else sum(map(len, chosen)),
+            outcomes=with_rows(b"", _out_of(chosen or [], kept, spans)),
+        )
+
+    async def _begin(self, queue: Queue, task: TaskRecord, change: Change) -> TaskRecord:
+        task = await self.placed(queue, task)
         await change.write(f"task/{task.id}", task)
         self._kick.set()
         return task
@@ -152,6 +183,10 @@ class Tasks:
         """
         tasks = [task for task in self._catalog.tasks.values() if task.source_incarnation == queue.incarnation]
         return sorted(tasks, key=lambda task: task.created_at_ms, reverse=True)
+
+    def all(self) -> list[TaskRecord]:
+        """All tasks, newest first."""
+        return sorted(self._catalog.tasks.values(), key=lambda task: (task.created_at_ms, task.id), reverse=True)
 
     async def get(self, id: str) -> TaskRecord:
         """Raises TaskNotFound."""
@@ -205,3 +240,15 @@ class Tasks:
         async with self._catalog.change(f"task/{id}") as change:
             if id in self._catalog.tasks:
                 await change.write(f"task/{id}", None)
+
+
+def _out_of(chosen: Offsets, kept: Sequence[tuple[int, int]], spans: Sequence[tuple[int, int]]) -> list[Row]:
+    """The outcomes of what was chosen and is not in the spans, by partition: Kafka has it no more,
+    or the task moves none of that time.
+    """
+    return [
+        Row(p, offset, LetterOutcome.SKIPPED if kept[p][0] <= offset < kept[p][1] else LetterOutcome.GONE)
+        for p, offsets in enumerate(chosen)
+        for offset in offsets
+        if not spans[p][0] <= offset < spans[p][1]
+    ]

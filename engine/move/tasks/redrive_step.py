@@ -10,16 +10,15 @@ import msgspec
 from engine.move.copies import Held
 from engine.move.mover import Mover, Outcome
 from engine.move.tasks.destinations import Destinations
-from engine.move.tasks.selection import beyond_key, next_chosen
-from engine.rules.placement import with_priority
+from engine.move.tasks.outcomes import Ledger, Row
+from engine.move.tasks.selection import beyond_key, letters_of, next_chosen
 from engine.rules.queue import Queue
 from engine.window.batches.message_log import MessageLog
 from engine.window.window import MOVER_LEASE_MS, Window
 from runtime.failpoints import reached
-from schemas.filters import matches
 from schemas.records import Message, TaskRecord
+from schemas.records.moves import LetterOutcome
 from schemas.vocabulary import TaskStatus
-from schemas.wire import UndecodableRecord, decode_message
 from state.leases import LeaseScripts
 
 logger = logging.getLogger(__name__)
@@ -30,15 +29,15 @@ WAIT_S = 60.0
 
 
 class Worked(msgspec.Struct):
-    """What came of dead letters of one partition: offsets. `settled` were settled before and are
-    neither moved nor failed; leased ones have failed.
+    """What came of dead letters of one partition, by offset: `moved` has the copies, `failed` why.
+    `settled` were settled before and are neither moved nor failed.
 
     `waits`: the first that must wait, None = none; it is held by a lost claim or mover, or
     (`stored`) only a load can tell whether it repeats another.
     """
 
-    moved: set[int]
-    failed: set[int]
+    moved: dict[int, str]
+    failed: dict[int, LetterOutcome]
     settled: set[int]
     waits: int | None = None
     stored: bool = False
@@ -60,22 +59,14 @@ class RedriveStep:
         """A task does not wait any more."""
         self._waits.pop(id, None)
 
-    async def step(self, task: TaskRecord, queue: Queue, partition: int, budget: int, moved: set[int], doubtful: set[int]) -> TaskRecord:
+    async def step(self, task: TaskRecord, queue: Queue, partition: int, budget: int, ledger: Ledger) -> TaskRecord:
         """Moves up to `budget` dead letters of one partition; counts what lies before its new
-        position, of its own work before too (`moved`).
+        position, of its own work before too, and adds the outcomes to the ledger.
         """
         end = task.end_offsets[partition]
         chunk = await self._messages.fetch(queue.topic, partition, task.next_offsets[partition], budget, 4_000_000)
-        dead_letters: dict[int, tuple[Message, int]] = {}
-        for record in chunk.records:
-            try:
-                message = with_priority(queue.record, partition, decode_message(record.value, record.headers))
-            except UndecodableRecord:
-                continue
-            may_go = record.offset < end and next_chosen(task.chosen, partition, record.offset, end) == record.offset
-            if may_go and matches(task.filter, message.attributes):
-                dead_letters[record.offset] = (message, record.timestamp_ms)
-        worked = await self._move(task, queue, partition, dead_letters)
+        worked = await self._move(task, queue, partition, letters_of(task, queue, partition, chunk.records))
+        moved = (ledger.moved or [])[partition]
         moved |= worked.moved
         nexts = list(task.next_offsets)
         is_short = chunk.at_end and not chunk.records and chunk.next_offset < end
@@ -87,12 +78,13 @@ class RedriveStep:
             # A broker that is not up to date knows better by now.
             logger.error("action=redrive task=%s topic=%s partition=%d outcome=log is short", task.id, queue.topic, partition)
             nexts[partition] = end
-        passed = {offset for offset in moved if offset < nexts[partition]}
-        moved -= passed
-        doubtful |= {offset for offset in worked.settled - passed if offset < nexts[partition]}
-        bad = sum(offset < nexts[partition] for offset in worked.failed)
+        rows = _passed(partition, nexts[partition], moved, worked)
+        ledger.doubtful[partition] |= {offset for offset in worked.settled if offset < nexts[partition]} - {row.offset for row in rows}
+        bad = sum(row.outcome != LetterOutcome.MOVED for row in rows)
+        there = {record.offset for record in chunk.records}
+        ledger.rows.extend(rows + _unread(task, partition, nexts[partition], there, worked, rows))
         task = msgspec.structs.replace(
-            task, next_offsets=nexts, moved=task.moved + len(passed), failed=task.failed + bad, total=task.total + len(passed) + bad
+            task, next_offsets=nexts, moved=task.moved + len(rows) - bad, failed=task.failed + bad, total=task.total + len(rows)
         )
         if worked.waits is not None or is_short:
             await asyncio.sleep(0.2)
@@ -118,7 +110,7 @@ class RedriveStep:
         self._window.used(queue, partition)
         targets = {offset: self._destinations.of(task, message) for offset, (message, _) in dead_letters.items()}
         ready = [offset for offset, target in targets.items() if target is not None]
-        worked = Worked(set(), set(targets) - set(ready), set())
+        worked = Worked({}, dict.fromkeys(targets.keys() - set(ready), LetterOutcome.NO_DESTINATION), set())
         if not ready:
             return worked
         states = await self._window.call(queue, lambda g: leases.states(unit, g, tag.id, ready))
@@ -139,16 +131,36 @@ class RedriveStep:
             elif word in ("held", "stored"):
                 waits[offset] = word
             elif word == "busy":
-                worked.failed.add(offset)
+                worked.failed[offset] = LetterOutcome.LEASED
             elif word == "settled":
                 worked.settled.add(offset)
         outcomes = await self._mover.move(queue, tag, partition, ours, task.id)
-        worked.moved = {offset for offset, outcome in outcomes.items() if outcome is Outcome.MOVED}
-        worked.failed |= {offset for offset, outcome in outcomes.items() if outcome is Outcome.FAILED}
-        waits |= {offset: "later" for offset, outcome in outcomes.items() if outcome is Outcome.LATER}
+        worked.moved = {offset: came.copy for offset, came in outcomes.items() if came.outcome is Outcome.MOVED}
+        worked.failed |= {offset: LetterOutcome.REFUSED for offset, came in outcomes.items() if came.outcome is Outcome.FAILED}
+        waits |= {offset: "later" for offset, came in outcomes.items() if came.outcome is Outcome.LATER}
         worked.waits = min(waits, default=None)
         worked.stored = worked.waits is not None and waits[worked.waits] == "stored"
         return worked
+
+
+def _passed(partition: int, end: int, moved: dict[int, str], worked: Worked) -> list[Row]:
+    """The outcomes of what lies before a new position and was moved or has failed; takes the former
+    from `moved`.
+    """
+    rows = [Row(partition, offset, LetterOutcome.MOVED, moved.pop(offset)) for offset in sorted(moved) if offset < end]
+    done = {row.offset for row in rows}  # before: its destination may have gone since
+    return rows + [Row(partition, offset, why) for offset, why in sorted(worked.failed.items()) if offset < end and offset not in done]
+
+
+def _unread(task: TaskRecord, partition: int, end: int, there: set[int], worked: Worked, rows: list[Row]) -> list[Row]:
+    """The outcomes of what was chosen and passed, but for those `rows`: Kafka has it no more, or it
+    is none that the task moves. (What was settled has its outcome when the journal is read.)
+    """
+    if task.chosen is None:
+        return []
+    known = worked.settled | {row.offset for row in rows}
+    offsets = [o for o in task.chosen[partition] if task.next_offsets[partition] <= o < end and o not in known]
+    return [Row(partition, o, LetterOutcome.SKIPPED if o in there else LetterOutcome.GONE) for o in offsets]
 
 
 def failed(task: TaskRecord, failure: str) -> TaskRecord:

@@ -16,6 +16,7 @@ import msgspec
 from engine.catalog.catalog import Catalog
 from engine.errors import EngineError, QueueNotFound, QueueRenewed
 from engine.move.tasks.destinations import Destinations
+from engine.move.tasks.outcomes import Ledger, Row, with_rows
 from engine.move.tasks.progress import Known, Moved, Progress, place_of
 from engine.move.tasks.redrive_step import RedriveStep, failed
 from engine.move.tasks.selection import left_of
@@ -24,6 +25,7 @@ from runtime import deadline
 from runtime.clock import now_ms
 from runtime.failpoints import reached
 from schemas.records import TaskRecord
+from schemas.records.moves import LetterOutcome
 from schemas.vocabulary import TaskStatus
 from state.errors import StateError
 from state.redis.lock import LockBusy, Locks
@@ -33,9 +35,6 @@ logger = logging.getLogger(__name__)
 STEP = 100
 SAVE_S = 1.0
 LOCK_MS = 15_000
-# By partition, dead letters that were settled when a slice passed them, and were not known to be
-# its task's own.
-Doubtful = list[set[int]]
 
 
 class TaskRunner:
@@ -85,12 +84,11 @@ class TaskRunner:
                 queue = self._catalog.by_incarnation.get(task.source_incarnation)
                 if queue is None or not self._as_it_was(task):
                     return True
-                beyond = sum(map(len, await self._progress.moved_beyond(queue, task)))
+                beyond = _rows_beyond(task, await self._progress.moved_beyond(queue, task))
                 async with self._catalog.change(key) as change:
                     current = self._as_it_was(task)
                     if beyond and current:
-                        counted = msgspec.structs.replace(current, moved=current.moved + beyond, total=current.total + beyond)
-                        await change.write(key, counted)
+                        await change.write(key, _with_beyond(current, beyond))
                 return True
         except (EngineError, StateError) as error:
             logger.warning("action=cancel task=%s error=%s", task.id, error)
@@ -112,14 +110,15 @@ class TaskRunner:
         loop = asyncio.get_running_loop()
         began, before = loop.time(), task
         lives: dict[int, int] = {}  # of the units that it works on
-        doubtful: Doubtful = [set() for _ in task.next_offsets]
+        ledger = Ledger(moved, [set() for _ in task.next_offsets], [])
         while task.status == TaskStatus.RUNNING and loop.time() - began < SAVE_S and self._running(task.id) is not None:
             await self._catalog.sync()
             queue = self._catalog.queues.get(task.source)
             if queue is None or queue.incarnation != task.source_incarnation:
                 task = failed(task, f"queue {task.source!r} was deleted")
                 continue
-            moved = await self._progress.moved_beyond(queue, task) if moved is None else moved
+            if ledger.moved is None:
+                ledger.learn(await self._progress.moved_beyond(queue, task))
             if fault := self._destinations.fault(task):
                 task = failed(task, fault)
                 continue
@@ -134,14 +133,12 @@ class TaskRunner:
             try:
                 if partition not in lives:
                     lives[partition] = await self._progress.life(queue, partition)
-                task = await self._steps.step(task, queue, partition, budget, moved[partition], doubtful[partition])
+                task = await self._steps.step(task, queue, partition, budget, ledger)
             except (QueueNotFound, QueueRenewed):
                 await asyncio.sleep(0.02)  # deleted just now: what this slice has counted is written above
-        return await self._save(before, task, moved, doubtful, lives)
+        return await self._save(before, task, ledger, lives)
 
-    async def _save(
-        self, before: TaskRecord, task: TaskRecord, moved: Moved | None, doubtful: Doubtful, lives: dict[int, int]
-    ) -> Known | None:
+    async def _save(self, before: TaskRecord, task: TaskRecord, ledger: Ledger, lives: dict[int, int]) -> Known | None:
         """Writes how far a task got since `before` once the journal has all of that, unless another
         worker has taken it over meanwhile; what is known then. Raises LogUnavailable when Redis was
         lost since the `lives`: what was moved is to be looked at again.
@@ -150,7 +147,7 @@ class TaskRunner:
         if queue is not None:
             with contextlib.suppress(QueueNotFound, QueueRenewed):  # deleted just now
                 await self._progress.journaled(queue, lives)
-                task = await self._with_doubtful(queue, before, task, doubtful)
+                task = await self._with_doubtful(queue, before, task, ledger)
         async with self._catalog.change(f"task/{task.id}") as change:
             current = self._catalog.tasks.get(task.id)
             if current is None or place_of(current) != place_of(before):
@@ -159,35 +156,55 @@ class TaskRunner:
             if current.status != TaskStatus.RUNNING:
                 task = msgspec.structs.replace(task, status=current.status, failure=current.failure)
             ended = task.status != TaskStatus.RUNNING
-            beyond = await self._beyond(queue, before, task, moved) if ended else 0
             record = msgspec.structs.replace(
                 task,
                 # From then on the journal has what was moved beyond the positions.
-                modified_at_ms=task.modified_at_ms if any(moved or ()) and not ended else now_ms(),
+                modified_at_ms=task.modified_at_ms if any(ledger.moved or ()) and not ended else now_ms(),
                 chosen=left_of(task.chosen, task.next_offsets, ended=ended),
-                moved=task.moved + beyond,
-                total=task.total + beyond,
+                outcomes=with_rows(task.outcomes, ledger.rows),
             )
+            if ended:
+                record = _with_beyond(record, await self._beyond(queue, before, task, ledger))
             await change.write(f"task/{task.id}", record)
             reached("redrive.saved")
-        return None if moved is None else Known(place_of(record), moved)
+        return None if ledger.moved is None else Known(place_of(record), ledger.moved)
 
-    async def _beyond(self, queue: Queue | None, before: TaskRecord, task: TaskRecord, moved: Moved | None) -> int:
-        """How many dead letters a task that has ended has moved at or after its positions, whoever
+    async def _beyond(self, queue: Queue | None, before: TaskRecord, task: TaskRecord, ledger: Ledger) -> list[Row]:
+        """The dead letters that a task that has ended has moved at or after its positions, whoever
         ran it; of a queue that is gone those that are known here.
         """
         if task.status == TaskStatus.COMPLETED:
-            return 0
+            return []
+        moved = ledger.moved
         if queue is not None:
             with contextlib.suppress(QueueNotFound, QueueRenewed):
                 moved = await self._progress.moved_beyond(queue, before)
-        places = zip(moved or (), task.next_offsets, strict=False)
-        return sum(offset >= at for offsets, at in places for offset in offsets)
+        return _rows_beyond(task, moved or [])
 
-    async def _with_doubtful(self, queue: Queue, before: TaskRecord, task: TaskRecord, doubtful: Doubtful) -> TaskRecord:
-        """A runner before us that was paused may have settled some since we read: they count."""
-        if not any(doubtful):
+    async def _with_doubtful(self, queue: Queue, before: TaskRecord, task: TaskRecord, ledger: Ledger) -> TaskRecord:
+        """A runner before us that was paused may have settled some since we read: they count. Those
+        of others have an outcome if they were chosen.
+        """
+        if not any(ledger.doubtful):
             return task
-        found = await self._progress.moved_beyond(queue, before)
-        own = sum(len(offsets & theirs) for offsets, theirs in zip(doubtful, found, strict=True))
+        found, own = await self._progress.moved_beyond(queue, before), 0
+        for partition, (offsets, theirs) in enumerate(zip(ledger.doubtful, found, strict=True)):
+            for offset in sorted(offsets):
+                if offset in theirs:
+                    own += 1
+                    ledger.rows.append(Row(partition, offset, LetterOutcome.MOVED, theirs[offset]))
+                elif task.chosen is not None:
+                    ledger.rows.append(Row(partition, offset, LetterOutcome.GONE))
         return msgspec.structs.replace(task, moved=task.moved + own, total=task.total + own)
+
+
+def _rows_beyond(task: TaskRecord, moved: Moved) -> list[Row]:
+    """The outcomes of what was moved at or after the positions of a task."""
+    places = enumerate(zip(moved, task.next_offsets, strict=False))
+    return [Row(p, o, LetterOutcome.MOVED, copies[o]) for p, (copies, at) in places for o in sorted(copies) if o >= at]
+
+
+def _with_beyond(task: TaskRecord, rows: list[Row]) -> TaskRecord:
+    """A task that has ended, with what was moved beyond its positions."""
+    outcomes = with_rows(task.outcomes, rows)
+    return msgspec.structs.replace(task, moved=task.moved + len(rows), total=task.total + len(rows), outcomes=outcomes)

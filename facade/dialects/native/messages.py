@@ -14,6 +14,8 @@ from msgspec import UNSET
 from engine.shapes import ExtendEntry
 from facade.dialect import Carried
 from facade.dialects.native.reference import examples
+from facade.dialects.native.wire.letters.replies import CopyReply, EventsReply, copy_reply, events_reply
+from facade.dialects.native.wire.letters.shapes import CopyMessageBody, EventsQuery
 from facade.dialects.native.wire.render import delivery_reply, peeked_reply, results_reply, sent_reply
 from facade.dialects.native.wire.replies import PageReply, PeekedReply, ReceiveReply, ResultsReply, SendReply
 from facade.dialects.native.wire.shapes import (
@@ -27,7 +29,7 @@ from facade.dialects.native.wire.shapes import (
     RescheduleBody,
     SendBody,
 )
-from facade.dialects.native.wire.translate import distinct, entries_of, filter_of, filter_of_query
+from facade.dialects.native.wire.translate import distinct, edit_of, entries_of, filter_of, filter_of_query
 from facade.dialects.native.wire.units import MESSAGE_RULE, QUEUE_RULE, to_ms
 from facade.http.operation import Answer, Call, Operation
 from facade.http.problem import ProblemError
@@ -101,6 +103,13 @@ async def peek(engine: Engine, call: Call) -> Answer:
     return Answer(peeked_reply(await engine.messages.peek(call.by, call.path["queue"], call.path["message"], tag)))
 
 
+async def events(engine: Engine, call: Call) -> Answer:
+    """What happened to one message."""
+    asked: EventsQuery = call.query
+    tag, after = (None if value is UNSET else value for value in (asked.tag, asked.next))
+    return Answer(events_reply(await engine.messages.message_events(call.by, call.path["queue"], call.path["message"], tag, after)))
+
+
 async def query(engine: Engine, call: Call) -> Answer:
     """Look for messages; nothing is counted."""
     asked: QueryMessages = call.query
@@ -141,6 +150,14 @@ async def reschedule(engine: Engine, call: Call) -> Answer:
     """Give one delayed message another due time."""
     await engine.messages.reschedule(call.by, call.path["queue"], call.path["message"], call.body.deliver_at_ms)
     return Answer(status=204)
+
+
+async def copy(engine: Engine, call: Call) -> Answer:
+    """Send a copy of one message, edited."""
+    body: CopyMessageBody = call.body
+    message = call.path["message"]
+    copied = await engine.messages.copy_message(call.by, call.path["queue"], message, body.destination, edit_of(body), remove=body.remove)
+    return Answer(copy_reply(message, copied))
 
 
 def _verb(name: str, path: str, summary: str, run: Any, body: Any, reply: Any, **more: Any) -> Operation:
@@ -223,6 +240,30 @@ OPERATIONS = (
         rules=_MESSAGE,
         query=PeekQuery,
         codes=("message_not_found", "tag_not_found", "invalid_handle"),
+    ),
+    _inspecting(
+        "message_events",
+        "GET",
+        "/{message}/events",
+        "What happened to a message, as the journal has it",
+        events,
+        {200: EventsReply},
+        rules=_MESSAGE,
+        query=EventsQuery,
+        codes=("message_not_found", "tag_not_found", "invalid_handle"),
+    ),
+    _inspecting(
+        "copy_message",
+        "POST",
+        "/{message}/copy",
+        "Send a copy of a message, edited, to where it came from or elsewhere",
+        copy,
+        {200: CopyReply},
+        rules=_MESSAGE,
+        body=CopyMessageBody,
+        body_optional=True,
+        bulky=True,
+        codes=("message_not_found", "message_too_large", "not_allowed_on_queue", "too_many_delayed", "invalid_handle"),
     ),
     _inspecting(
         "delete_message",

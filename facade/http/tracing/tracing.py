@@ -15,7 +15,8 @@ from typing import Any, Final
 from opentelemetry.trace import SpanKind, Status, StatusCode, Tracer
 from starlette.types import Scope
 
-from engine.shapes import Delivery, Move, SendEntry, Sent
+from engine.move.shapes import Move
+from engine.shapes import Delivery, SendEntry, Sent
 from facade.http.tracing.contexts import ROOT, child_of, link_to, of_headers
 from facade.http.tracing.request import SYSTEM, RequestSpan, began_ns
 from runtime import asked
@@ -91,7 +92,7 @@ class Tracing:
         if (request := _here()) is not None:
             request.end(verb, status, asked.current.get())
 
-    # Messages, see `engine.services.traced.Traces`.
+    # Messages, see `engine.services.traces.messages.Traces`.
 
     def sending(self, entries: Sequence[SendEntry]) -> None:
         """See `Traces`."""

@@ -33,9 +33,9 @@ LOCAL: Final[dict[str, str | None]] = {
 REMOTE: Final[dict[str, tuple[str, str]]] = {
     "queue": ("facade.programs.cli.nouns.queue", "list, create, change, pause, purge and delete queues, and unpark their groups"),
     "tag": ("facade.programs.cli.nouns.tag", "list, create, pause, seek and delete tags of a queue"),
-    "message": ("facade.programs.cli.nouns.message", "send, receive, settle, delete and look at messages"),
-    "dlq": ("facade.programs.cli.nouns.dlq", "look at dead letters, and move them"),
-    "task": ("facade.programs.cli.nouns.task", "watch and cancel redrive tasks"),
+    "message": ("facade.programs.cli.nouns.message", "send, receive, settle, search, copy and delete messages"),
+    "dlq": ("facade.programs.cli.nouns.dlq", "look at dead letters, and redrive them"),
+    "task": ("facade.programs.cli.nouns.task", "list, watch and cancel redrive tasks"),
     "tx": ("facade.programs.cli.nouns.tx", "prepare, decide and look at transactions"),
     "key": ("facade.programs.cli.nouns.key", "list, create, change, rotate and delete access keys"),
     "user": ("facade.programs.cli.nouns.user", "look at users, and set their contacts and quotas"),

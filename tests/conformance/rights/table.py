@@ -79,6 +79,9 @@ FOREIGN_ADMIN = Caller("administrator of another account", OF_NO_QUEUE, False, "
 Needs = dict[str, tuple[Verb, ...] | None]
 _OTHERS: Needs = {
     "delete_redrive_policy": (Verb.SET_REDRIVE_POLICY,),
+    "copy_message": (Verb.PEEK, Verb.DELETE_MESSAGE),  # the example has it deleted, and it is not there
+    "message_events": (Verb.PEEK,),
+    "preview_redrive": (Verb.REDRIVE,),
     "copy_queue": (Verb.COPY_QUEUE, Verb.CREATE_QUEUE),
     "pause_tag": (Verb.PAUSE,),
     "resume_tag": (Verb.RESUME,),
@@ -106,7 +109,11 @@ _OTHERS: Needs = {
     **dict.fromkeys(("create_key", "list_keys", "set_key", "rotate_key", "delete_key"), (Verb.MANAGE_KEYS,)),
     **dict.fromkeys(("set_webhook", "get_webhook", "delete_webhook"), (Verb.SET_PRODUCER_GROUP,)),
     # By an id that is not there: whoever is known is told so.
-    **dict.fromkeys(("get_transaction", "commit", "rollback", "unknown", "get_task", "cancel_task", "check")),
+    **dict.fromkeys(
+        ("get_transaction", "commit", "rollback", "unknown", "get_task", "cancel_task", "check", "task_outcomes")
+    ),
+    # Of the queues that they may redrive, of which there may be none.
+    **dict.fromkeys(("redrive_all", "preview_redrive_all", "list_tasks")),
 }
 NATIVE: Needs = {one.name: _OTHERS[one.name] if one.name in _OTHERS else (Verb(one.name),) for one in OPERATIONS}
 SQS: Needs = {

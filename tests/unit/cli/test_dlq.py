@@ -229,3 +229,76 @@ def test_a_timeout_is_of_the_whole_command_also_where_its_first_request_takes_lo
     assert cli("dlq", "redrive", "a.dead", "--wait", "--timeout", "9").code == 0
 
     assert began + 9 <= bounds[0] <= began + 9 + took_s
+
+
+def test_redrive_takes_what_all_of_its_options_say(cli: Cli) -> None:
+    cli.service.on("POST /v1/queues/a.dead/redrive", (202, task("running")))
+    words = "--reason killed --source a --since 0 --until 2026-11-23T21:36:55 --text x --ignore-case"
+
+    assert cli("dlq", "redrive", "a.dead", *words.split(), "-o", "name").out == "t1\n"
+    assert cli.service.asked[0][2] == {
+        "reason": "killed",
+        "source": "a",
+        "from": 0,
+        "to": 1795469815000,
+        "text": "x",
+        "ignore_case": True,
+    }
+
+
+def test_a_dry_run_shows_what_would_be_moved_and_when_it_was_cut(cli: Cli) -> None:
+    preview = {"source": "a.dead", "moved": 7, "failed": {"leased": 1}, "letters": [], "scanned": 9, "cut": None}
+    cli.service.on("POST /v1/queues/a.dead/redrive/preview", (200, preview))
+    cli.service.on("POST /v1/redrive/preview", (200, {"previews": [preview, {**preview, "cut": "records"}]}))
+
+    ran = cli("dlq", "redrive", "a.dead", "--dry-run", "--rate", "5", "--wait", "-o", "json")
+    assert (ran.json, ran.err) == ([preview], "")
+    assert cli.service.asked == [("POST", "/v1/queues/a.dead/redrive/preview", {})]
+    ran = cli("dlq", "redrive", "--all", "--dry-run", "-o", "name")
+    assert ran.out == "a.dead\na.dead\n"
+    assert ran.err == "there are more letters than a dry run reads: the numbers are those of the first ones\n"
+
+
+def test_redrive_of_all_queues_waits_for_each_task(cli: Cli) -> None:
+    other = {**task("running"), "id": "t2"}
+    cli.service.on("POST /v1/redrive", (202, {"tasks": [task("running"), other], "next": None}))
+    cli.service.on("GET /v1/tasks/t1", (200, task("completed", moved=3)))
+    cli.service.on("GET /v1/tasks/t2", (200, {**other, "status": "completed", "failed": 1}))
+
+    ran = cli("dlq", "redrive", "--all", "m1", "m2", "--wait", "-o", "json")
+
+    assert cli.service.asked[0] == ("POST", "/v1/redrive", {"ids": ["m1", "m2"]})
+    assert (ran.code, [row["id"] for row in ran.json]) == (1, ["t1", "t2"])
+    assert "task t2 is completed; moved 0, failed 1" in ran.err
+
+
+def test_redrive_needs_a_queue_or_all(cli: Cli) -> None:
+    ran = cli("dlq", "redrive")
+
+    assert (ran.code, cli.service.asked) == (2, [])
+    assert "name the dead-letter queue, or say --all" in ran.err
+
+
+def test_tasks_are_listed(cli: Cli) -> None:
+    cli.service.on("GET /v1/tasks", (200, {"tasks": [task("running")], "next": None}))
+
+    assert cli("task", "ls", "--status", "running", "-o", "name").out == "t1\n"
+    assert cli.service.asked == [("GET", "/v1/tasks?status=running&limit=100", None)]
+
+
+def test_outcomes_are_read_page_by_page_and_chosen_by_their_word(cli: Cli) -> None:
+    moved = {"id": "m1", "outcome": "moved", "queue": "a", "moved_id": "n1"}
+    pages = [
+        (200, {"letters": [moved], "next": "1", "complete": True}),
+        (200, {"letters": [{"id": "m2", "outcome": "leased"}], "next": None, "complete": False}),
+    ]
+    cli.service.on("GET /v1/tasks/t1/outcomes", *pages)
+
+    ran = cli("task", "outcomes", "t1", "--outcome", "leased", "-o", "json")
+
+    assert (ran.code, ran.json) == (0, [{"id": "m2", "outcome": "leased"}])
+    assert ran.err == "the task came to more letters than it keeps the outcomes of\n"
+    assert [path for _, path, _ in cli.service.asked] == [
+        "/v1/tasks/t1/outcomes?limit=1000",
+        "/v1/tasks/t1/outcomes?next=1&limit=1000",
+    ]

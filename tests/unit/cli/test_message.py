@@ -247,6 +247,40 @@ def test_search_ends_with_the_last_page_or_when_it_has_enough(cli: Cli) -> None:
     assert cli("message", "search", "q", "--limit", "1").err == "looked at 3 message(s); --next n goes on\n"
 
 
+def test_copy_sends_what_was_edited_and_says_when_the_message_stays(cli: Cli, tmp_path: Path) -> None:
+    copied = {"id": "n", "queue": "q2", "copied_from": "m", "removed": True}
+    cli.service.on("POST /v1/queues/q/messages/m/copy", (200, copied), (200, {**copied, "removed": False}))
+    (tmp_path / "f").write_bytes(b"\xff")
+
+    words = ["--to", "q2", "--attribute", "kind=a", "--group", "g", "--dedup-id", "d", "--remove"]
+    ran = cli("message", "copy", "q", "m", "mended", *words, "-o", "name")
+    assert (ran.code, ran.out) == (0, "n\n")
+    ran = cli("message", "copy", "q", "m", "--file", str(tmp_path / "f"), "--remove", "-o", "name")
+    assert (ran.code, ran.out) == (1, "n\n")
+    assert "the copy n was sent, and message m was not deleted" in ran.err
+    assert cli("message", "copy", "q", "m", "x", "--file", "f").code == 2
+
+    edited = {"body": "mended", "destination": "q2", "attributes": {"kind": "a"}, "group": "g", "dedup_id": "d"}
+    assert [body for _, _, body in cli.service.asked] == [
+        {**edited, "remove": True},
+        {"body_base64": "/w==", "remove": True},
+    ]
+
+
+def test_show_events_has_all_pages_and_says_what_is_not_known(cli: Cli) -> None:
+    sent, leased = {"kind": "sent", "at_ms": 1}, {"kind": "leased", "at_ms": 2, "tag": "default"}
+    pages = [
+        (200, {"events": [sent], "next": "n1", "complete": False, "since_ms": 7}),
+        (200, {"events": [leased], "next": None, "complete": False, "since_ms": 7}),
+    ]
+    cli.service.on("GET /v1/queues/q/messages/m/events", *pages)
+
+    ran = cli("message", "show", "q", "m", "--events", "-o", "json")
+
+    assert (ran.code, ran.json) == (0, [sent, leased])
+    assert ran.err == "the journal does not have all; what happened before 7 (epoch ms) is not known\n"
+
+
 def test_rm_cancel_and_reschedule_take_several_ids(cli: Cli, stdin: Any) -> None:
     cli.service.on("DELETE /v1/queues/q/messages/a", (204, None))
     cli.service.on("POST /v1/queues/q/messages/a/cancel", (204, None))

@@ -25,6 +25,7 @@ from facade.dialects.native.wire.replies_watching import REQUESTS
 from facade.dialects.native.wire.units import to_seconds
 from schemas.records.settings import EXHAUSTED, SCOPES, TABLE, QueueSettings
 from schemas.vocabulary import (
+    DEATHS,
     AlertChange,
     DecisionReason,
     Level,
@@ -175,10 +176,21 @@ async def test_every_word_of_the_engine_is_an_enum(document: dict[str, Any]) -> 
     schemas = document["components"]["schemas"]
     fields = [(name, field, s) for name, one in schemas.items() for field, s in one.get("properties", {}).items()]
     fields += [(name, field, schema) for name, field, schema in requests(document)]
+    deaths = (
+        "ChoiceReply",
+        "PreviewBody",
+        "RedriveBody",
+        "preview_redrive",
+        "redrive",
+        "redrive_all",
+        "preview_redrive_all",
+    )
     for name, field, schema in fields:
-        if field in WORDS and name not in ("Problem", "TransactionReply", "ResultReply", *SAID):
+        if field in WORDS and name not in ("Problem", "TransactionReply", "ResultReply", *SAID, *deaths):
             assert list(enums(schema)) == [WORDS[field]], f"{name}.{field}"
     assert list(enums(schemas["TaskReply"]["properties"]["status"])) == [[str(word) for word in TaskStatus]]
+    for name in ("ChoiceReply", "PreviewBody", "RedriveBody"):
+        assert list(enums(schemas[name]["properties"]["reason"])) == [[str(word) for word in DEATHS]]
     about = schemas["TransactionReply"]["properties"]
     assert list(enums(about["status"])) == [[str(word) for word in TransactionStatus]]
     assert list(enums(about["reason"])) == [[*map(str, DecisionReason), ""]]

@@ -7,9 +7,10 @@ from typing import Any
 import httpx
 import pytest
 
-from engine.shapes import KeyInfo, Principal, QueueCounts
+from engine.move.shapes import Letter, Letters, Preview
+from engine.shapes import Event, KeyInfo, Life, Principal, QueueCounts
 from schemas.filters import Condition, Filter
-from schemas.records import Pause
+from schemas.records import Choice, Pause
 from schemas.records.settings import QueueSettings, RedrivePolicy
 from schemas.vocabulary import Role, Verb
 from state.shared.overview import Done
@@ -117,14 +118,48 @@ async def test_a_setter_is_not_left_to_believe_that_null_removes_a_policy(
         ("DELETE", "/v1/queues/orders/tags/billing", None, ("delete_tag", BY, "orders", "billing"), None, 204),
         ("GET", "/v1/tasks/t1", None, ("get_task", BY, "t1"), TASK, 200),
         ("DELETE", "/v1/tasks/t1", None, ("cancel_task", BY, "t1"), TASK, 200),
-        ("POST", "/v1/queues/dead/redrive", None, ("redrive", BY, "dead", None, None, 0, None), TASK, 202),
+        ("POST", "/v1/queues/dead/redrive", None, ("redrive", BY, "dead", None, None, 0, None, None), TASK, 202),
         (
             "POST",
             "/v1/queues/dead/redrive",
             {"ids": ["a", "b"]},
-            ("redrive", BY, "dead", None, None, 0, ["a", "b"]),
+            ("redrive", BY, "dead", None, None, 0, ["a", "b"], None),
             TASK,
             202,
+        ),
+        (
+            "POST",
+            "/v1/queues/dead/redrive/preview",
+            {"from": 5, "to": 9, "reason": "killed", "source": "orders", "text": "a", "ignore_case": True},
+            ("preview_redrive", BY, "dead", None, None, None, Choice(5, 9, "killed", "orders", "a", True)),
+            Preview("dead", 1, {"leased": 1}, [Letter("m", "moved", "orders")], 2, ""),
+            200,
+        ),
+        ("POST", "/v1/redrive", {"rate": 5}, ("redrive_all", BY, None, None, 5, None, None), [TASK], 202),
+        ("POST", "/v1/redrive/preview", {"ids": ["a"]}, ("preview_redrive_all", BY, None, None, ["a"], None), [], 200),
+        (
+            "GET",
+            "/v1/tasks?status=running&limit=7&next=n",
+            None,
+            ("all_tasks", BY, "running", 7, "n"),
+            ([TASK], None),
+            200,
+        ),
+        (
+            "GET",
+            "/v1/tasks/t1/outcomes?next=7",
+            None,
+            ("task_outcomes", BY, "t1", 100, "7"),
+            Letters([Letter("m", "moved", "orders", "c"), Letter("n", "gone")], None, True),
+            200,
+        ),
+        (
+            "GET",
+            "/v1/queues/orders/messages/m/events?tag=t&next=n",
+            None,
+            ("message_events", BY, "orders", "m", "t", "n"),
+            Life([Event("sent", AT, by="shop"), Event("leased", AT, "t", 1, AT + 5)], False, AT, None, 3, ""),
+            200,
         ),
         (
             "POST",
@@ -297,7 +332,7 @@ async def test_a_redriver_is_sent_to_the_task(client: httpx.AsyncClient, engine:
     answer = await client.post("/v1/queues/dead/redrive", json={"destination": "orders", "rate": 10})
 
     assert (answer.status_code, answer.headers["location"], answer.json()["moved"]) == (202, "/v1/tasks/t1", 1)
-    assert engine.calls == [("redrive", BY, "dead", "orders", None, 10, None)]
+    assert engine.calls == [("redrive", BY, "dead", "orders", None, 10, None, None)]
 
 
 async def test_who_asks_what_they_may_do_is_told_the_verbs(client: httpx.AsyncClient, engine: RecordingEngine) -> None:

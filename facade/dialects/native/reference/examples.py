@@ -66,6 +66,7 @@ _TASK = {
     "source": "orders-dead",
     "destination": None,
     "filter": _FILTER,
+    "choice": {"reason": "exhausted", "text": "4711"},
     "rate": 100,
     "moved": 250,
     "failed": 0,
@@ -73,6 +74,17 @@ _TASK = {
     "created_at_ms": _AT,
     "modified_at_ms": _AT + 2500,
     "failure": "",
+}
+
+
+_LETTER = {"id": _ID, "outcome": "moved", "queue": "orders", "moved_id": "7a0d3b52-11c4-8000-8000-000000000a3f"}
+_PREVIEW = {
+    "source": "orders-dead",
+    "moved": 2,
+    "failed": {"leased": 1},
+    "letters": [{"id": _ID, "outcome": "moved", "queue": "orders"}],
+    "scanned": 3,
+    "cut": None,
 }
 
 
@@ -111,6 +123,39 @@ _TAG_GRANT = {"principal": "billing", "level": "handle"}
 LOOK = {
     "query": Example(reply={"messages": [_PEEKED], "next": None, "scanned": 298, "cut": None}),
     "peek": Example(reply=_PEEKED),
+    "message_events": Example(
+        reply={
+            "events": [
+                {"kind": "sent", "at_ms": _AT, "by": "shop"},
+                {"kind": "leased", "at_ms": _AT + 5, "tag": "billing", "receive_count": 1, "until_ms": _AT + 30_005},
+                {"kind": "dying", "at_ms": _AT + 9, "tag": "billing", "receive_count": 1, "reason": "killed"},
+                {
+                    "kind": "dead",
+                    "at_ms": _AT + 20,
+                    "tag": "billing",
+                    "receive_count": 1,
+                    "queue": "orders-dead",
+                    "id": "7a0d3b52-11c4-8000-8000-000000000a3f",
+                },
+            ],
+            "complete": True,
+            "since_ms": _AT,
+            "next": None,
+            "scanned": 4,
+            "cut": None,
+        }
+    ),
+    "copy_message": Example(
+        {"body": _BODY, "attributes": {"kind": "retail"}, "remove": True},
+        {
+            "id": "7a0d3b52-11c4-8000-8000-000000000a3f",
+            "body_md5": "0d5bcbf1ba5ad7e4a8ffa3dd9a6b3a6f",
+            "sent_at_ms": _AT,
+            "queue": "orders",
+            "copied_from": _ID,
+            "removed": True,
+        },
+    ),
     "delete_message": Example(),
     "cancel": Example(),
     "reschedule": Example({"deliver_at_ms": 1_790_000_000_000}),
@@ -193,7 +238,12 @@ _PARKED = {
 TASKS = {
     "list_parked": Example(reply={"groups": [_PARKED], "next": None}),
     "unpark": Example({"group": "user-17", "tag": "billing"}, {"unparked": True}),
-    "redrive": Example({"filter": _FILTER, "rate": 100}, _TASK),
+    "redrive": Example({"filter": _FILTER, "reason": "exhausted", "text": "4711", "rate": 100}, _TASK),
+    "preview_redrive": Example({"filter": _FILTER, "source": "orders"}, _PREVIEW),
+    "redrive_all": Example({"reason": "killed", "rate": 100}, {"tasks": [_TASK], "next": None}),
+    "preview_redrive_all": Example({"reason": "killed"}, {"previews": [_PREVIEW]}),
+    "list_tasks": Example(reply={"tasks": [_TASK], "next": None}),
+    "task_outcomes": Example(reply={"letters": [_LETTER], "next": None, "complete": True}),
     "get_task": Example(reply=_TASK),
     "cancel_task": Example(reply={**_TASK, "status": "cancelled"}),
 }

@@ -27,6 +27,7 @@ from engine.shapes import (
 from facade.dialects.native.wire.keys import KeyReply
 from facade.dialects.native.wire.replies import (
     AttributeReply,
+    ChoiceReply,
     ConditionReply,
     DeliveryReply,
     DoneReply,
@@ -50,7 +51,7 @@ from facade.dialects.native.wire.replies import (
 from facade.dialects.native.wire.settings import QueueReply, settings_reply
 from facade.dialects.native.wire.transaction_replies import CheckReply, ChecksReply, HalfMessageReply, TransactionReply, WebhookReply
 from schemas.filters import Filter
-from schemas.records import Attribute, Origin, Pause, trace_context
+from schemas.records import Attribute, Choice, Origin, Pause, trace_context
 from schemas.records.settings import RedrivePolicy
 from schemas.vocabulary import DEFAULT_PRIORITY, NATIVE_SENDER, SOURCE_QUEUE_ATTRIBUTE, Role
 
@@ -124,9 +125,22 @@ def parked_reply(page: ParkedPage) -> ParkedReply:
 
 
 def task_reply(task: TaskInfo) -> TaskReply:
-    """A redrive task; only the filter is written another way."""
-    fields = {**structs.asdict(task), "filter": filter_reply(task.filter)}
+    """A redrive task; filter and choice are written another way."""
+    fields = {**structs.asdict(task), "filter": filter_reply(task.filter), "choice": _choice(task.choice)}
     return TaskReply(**{name: fields[name] for name in TaskReply.__struct_fields__})
+
+
+def _choice(choice: Choice | None) -> ChoiceReply | None:
+    if choice is None:
+        return None
+    return ChoiceReply(
+        from_ms=choice.from_ms or UNSET,
+        to_ms=choice.to_ms or UNSET,
+        reason=choice.reason or UNSET,
+        source=choice.source or UNSET,
+        text=choice.text or UNSET,
+        ignore_case=choice.any_case or UNSET,
+    )
 
 
 def filter_reply(filter: Filter | None) -> FilterReply | None:

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from facade.dialects.native.wire.units import Moment, one_of
-from schemas.vocabulary import Level, MessageState, PolicyFault, Reason, StaleReason, TaskStatus
+from schemas.vocabulary import DEATHS, Level, MessageState, PolicyFault, Reason, StaleReason, TaskStatus
 
 Span = Annotated[float, Meta(ge=0, description="Seconds.")]
 Count = Annotated[int, Meta(ge=0)]
@@ -320,6 +320,17 @@ class ResultsReply(Reply, frozen=True, kw_only=True):
     results: Annotated[list[ResultReply], about("What became of each handle.")]
 
 
+class ChoiceReply(Reply, frozen=True, kw_only=True):
+    """Which dead letters a task moves, beside its filter; what is left out does not bound it."""
+
+    from_ms: Annotated[Moment, about("Only what came at or after (epoch ms).")] | UnsetType = UNSET
+    to_ms: Annotated[Moment, about("Only what came before (epoch ms).")] | UnsetType = UNSET
+    reason: Annotated[str, one_of(DEATHS, "Only what died of this.")] | UnsetType = UNSET
+    source: Annotated[str, about("Only what died in this queue.")] | UnsetType = UNSET
+    text: Annotated[str, about("Only text bodies that have this in them.")] | UnsetType = UNSET
+    ignore_case: Annotated[bool, about("With `text`: in capitals or not.")] | UnsetType = UNSET
+
+
 class TaskReply(Reply, frozen=True, kw_only=True):
     """A redrive task. `total` counts the messages found so far."""
 
@@ -328,6 +339,7 @@ class TaskReply(Reply, frozen=True, kw_only=True):
     source: Annotated[str, about("The queue that it empties.")]
     destination: Annotated[str | None, about("Where it sends messages; null = each to where it came from.")]
     filter: Annotated[FilterReply | None, about("Which messages it moves; null = all.")]
+    choice: Annotated[ChoiceReply | None, about("And which of these; null = all.")]
     rate: Annotated[Count, about("Messages a second; 0 = no bound.")]
     moved: Annotated[Count, about("Messages moved so far.")]
     failed: Annotated[Count, about("Messages that could not be moved: leased, or their queue is gone.")]

@@ -27,7 +27,6 @@ from facade.dialects.native.wire.units import (
     items,
     length,
     like,
-    listed,
     one_of,
     within,
 )
@@ -245,23 +244,6 @@ class ExtendBody(Body, frozen=True, kw_only=True):
     """1 to 100 entries with different handles."""
 
     entries: Annotated[list[ExtendEntryBody], items("handles", "Leases to extend, each handle once.")]
-
-
-class RedriveBody(Body, frozen=True, kw_only=True):
-    """Which messages go where: without `destination` each to where it came from; without `filter`
-    and `ids` all.
-    """
-
-    destination: Annotated[QueueName, Meta(description="The queue to send them to.")] | None = None
-    filter: Annotated[FilterBody, Meta(description="Only messages with these attributes.")] | None = None
-    rate: Annotated[Whole, within("rate", "Messages a second; 0 = no bound.")] = 0
-    ids: (
-        Annotated[
-            list[Annotated[str, Meta(min_length=1, max_length=64)]],
-            listed("ids", "Message ids, or addresses incarnation/partition/offset: only these are moved."),
-        ]
-        | None
-    ) = None
 
 
 class GrantBody(Body, frozen=True, kw_only=True):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from engine.shapes import SendEntry
+from facade.dialects.native.wire.letters.shapes import CopyMessageBody, PreviewBody
 from facade.dialects.native.wire.shapes import (
     AttributeBody,
     ConditionBody,
@@ -15,7 +16,7 @@ from facade.dialects.native.wire.shapes import (
 from facade.dialects.native.wire.units import ATTRIBUTE_NAME_PATTERN, to_ms
 from facade.http.problem import ProblemError
 from schemas.filters import Condition, Filter
-from schemas.records import Attribute
+from schemas.records import Attribute, Choice, Message
 from schemas.vocabulary import SOURCE_QUEUE_ATTRIBUTE
 
 RESERVED_ATTRIBUTE = SOURCE_QUEUE_ATTRIBUTE  # set by the move to a dead-letter queue, so never by a sender
@@ -37,7 +38,7 @@ def entries_of(messages: Sequence[SendMessage]) -> list[SendEntry]:
         entries.append(
             SendEntry(
                 body=text.encode() if text is not None else message.body_base64 or b"",
-                attributes=_attributes(message.attributes, index) if message.attributes else _NO_ATTRIBUTES,
+                attributes=_attributes(message.attributes, f"messages[{index}].attributes") if message.attributes else _NO_ATTRIBUTES,
                 delay_ms=to_ms(message.delay_seconds),
                 lease_ms=to_ms(message.lease_seconds),
                 body_is_text=text is not None,
@@ -56,10 +57,10 @@ def _one_of(where: str, first: str, second: str, *, both: bool) -> ProblemError:
     return ProblemError("missing_field", f"{where} needs {first} or {second}.", field=f"{where}.{first}")
 
 
-def _attributes(given: Mapping[str, str | AttributeBody], index: int) -> dict[str, Attribute]:
+def _attributes(given: Mapping[str, str | AttributeBody], place: str) -> dict[str, Attribute]:
     attributes = {}
     for name, attribute in given.items():
-        where = f"messages[{index}].attributes.{name}"
+        where = f"{place}.{name}"
         if name == RESERVED_ATTRIBUTE:
             raise ProblemError("invalid_value", f"{name} is reserved.", field=where, limit="not a reserved name", given=name)
         if isinstance(attribute, str):
@@ -85,6 +86,34 @@ def _typed(where: str, type: str, value: str | None, value_base64: bytes | None)
         limit = f"a decimal number of {_NUMBER_CHARACTERS} characters at most"
         raise ProblemError("invalid_value", f"{where} is not a number.", field=f"{where}.value", limit=limit, given=value)
     return value.encode()
+
+
+def edit_of(body: CopyMessageBody) -> Callable[[Message], SendEntry]:
+    """What makes a copy of a message. Raises ProblemError for two bodies, or a bad attribute."""
+    if body.body is not None and body.body_base64 is not None:
+        raise ProblemError("duplicate_value", "A copy may have body or body_base64, not both.", field="body_base64")
+    data = body.body.encode() if body.body is not None else body.body_base64
+    attributes = None if body.attributes is None else _attributes(body.attributes, "attributes")
+
+    def edit(message: Message) -> SendEntry:
+        kept = {name: attribute for name, attribute in message.attributes.items() if name != RESERVED_ATTRIBUTE}
+        return SendEntry(
+            body=message.body if data is None else data,
+            attributes=kept if attributes is None else attributes,
+            lease_ms=message.lease_ms,
+            body_is_text=message.body_is_text if data is None else body.body is not None,
+            group=body.group or message.group,
+            dedup_id=body.dedup_id or message.dedup_id,
+            priority=message.priority,
+        )
+
+    return edit
+
+
+def choice_of(body: PreviewBody) -> Choice | None:
+    """Which dead letters a redrive takes, beside its filter and ids; None = all."""
+    choice = Choice(body.from_ or 0, body.to or 0, body.reason or "", body.source or "", body.text or "", body.ignore_case)
+    return None if choice == Choice(any_case=body.ignore_case) else choice
 
 
 def filter_of(body: FilterBody | None) -> Filter | None:

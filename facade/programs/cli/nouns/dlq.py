@@ -6,16 +6,14 @@ from typing import Any
 
 import click
 
-from facade.programs.cli.nouns.messages import looking, settling
+from facade.programs.cli.nouns.messages import letters, looking, settling
 from facade.programs.cli.nouns.queue import COLUMNS, counted
 from facade.programs.cli.program.command import noun
 from facade.programs.cli.program.completion import queue_names
 from facade.programs.cli.program.session import Session
-from facade.programs.cli.program.values import condition, filter_of, words_of
-from facade.programs.cli.program.waiting import ended, judge
+from facade.programs.cli.program.values import condition, moment_ms, words_of
 from facade.programs.cli.words import REMOTE
-from facade.programs.connect.client import path_to
-from schemas.vocabulary import MessageState
+from schemas.vocabulary import DEATHS, MessageState
 
 command = noun("dlq", REMOTE["dlq"][1])
 LETTER = (
@@ -58,31 +56,30 @@ def show(session: Session, queue: str, state: str, limit: int, *, only_body: boo
     "redrive",
     "leaseway dlq redrive orders.dead --wait",
     "leaseway dlq redrive orders.dead ID ID --to orders-2",
+    "leaseway dlq redrive orders.dead --reason exhausted --text 4711 --dry-run",
+    "leaseway dlq redrive --all --source orders --since 2026-11-27T22:00 --wait",
     "leaseway dlq show orders.dead -o name | leaseway dlq redrive orders.dead - --rate 50",
 )
-@click.argument("queue", shell_complete=queue_names)
+@click.argument("queue", required=False, shell_complete=queue_names)
 @click.argument("ids", nargs=-1, metavar="[ID]...")
+@click.option("--all", "every", is_flag=True, help="All dead-letter queues that you may redrive, or those of the ids: a task for each.")
 @click.option("--to", metavar="QUEUE", shell_complete=queue_names, help="Where to send them (default: each to where it came from).")
 @click.option(
     "--where", multiple=True, type=condition, metavar="NAME[=VALUE]", help="Only messages with this attribute; may be repeated: all hold."
 )
 @click.option("--any", "either", is_flag=True, help="One of the --where is enough.")
+@click.option("--reason", type=words_of(DEATHS), help="Only what died of this.")
+@click.option("--source", metavar="QUEUE", shell_complete=queue_names, help="Only what died in this queue.")
+@click.option("--since", type=moment_ms, metavar="TIME", help="Only what came there at or after: ISO 8601 or epoch ms.")
+@click.option("--until", type=moment_ms, metavar="TIME", help="Only what came there before.")
+@click.option("--text", metavar="TEXT", help="Only text bodies that have this in them.")
+@click.option("--ignore-case", is_flag=True, help="With --text: in capitals or not.")
 @click.option("--rate", type=int, metavar="N", help="At most N a second (default: no bound).")
+@click.option("--dry-run", is_flag=True, help="Show how many would be moved, and move none.")
 @click.option("--wait", is_flag=True, help="Wait until all are moved; --timeout bounds that, and the task goes on.")
-def redrive(
-    session: Session, queue: str, ids: tuple[str, ...], to: str | None, rate: int | None, where: Any, *, either: bool, wait: bool
-) -> None:
-    """Start a task that moves dead letters: all, those with these ids, or those with these
-    attributes. `-` reads ids from stdin. What is settled meanwhile is passed over.
+def redrive(session: Session, **given: Any) -> None:
+    """Start a task that moves dead letters: all, or those for which all holds that is given. `-`
+    reads ids from stdin. What is settled meanwhile is passed over; `leaseway task outcomes` says
+    what came of each.
     """
-    chosen = settling.named(ids)
-    if ids and not chosen:
-        session.say("stdin names no message, so nothing is moved")
-        return
-    body = {"ids": chosen or None, "destination": to, "filter": filter_of(where, either=either), "rate": rate}
-    task = session.client.post(path_to("queues", queue, "redrive"), {name: value for name, value in body.items() if value is not None})
-    if wait:
-        task = ended(session, task)
-    session.one(task, name="id")
-    if wait:
-        judge(task)
+    letters.redrive(session, **given)

@@ -7,12 +7,12 @@ from typing import Any
 
 import click
 
-from facade.programs.cli.nouns.messages import looking, sending, settling
+from facade.programs.cli.nouns.messages import letters, looking, sending, settling
 from facade.programs.cli.program.command import noun, reason_option, yes_option
 from facade.programs.cli.program.completion import queue_names
 from facade.programs.cli.program.each import each
 from facade.programs.cli.program.session import Session
-from facade.programs.cli.program.values import condition, moment_ms, reasoned, words_of
+from facade.programs.cli.program.values import condition, moment_ms, pairs, reasoned, words_of
 from facade.programs.cli.words import REMOTE
 from facade.programs.connect.client import path_to
 from schemas.vocabulary import MessageState
@@ -129,13 +129,22 @@ def search(session: Session, queue: str, limit: int, most: int, place: str | Non
     settling.show(session, rows, looking.PEEKED, name="id", only_body=only_body)
 
 
-@command.verb("show", "leaseway message show orders dc9afed9-fed1-8002-8000-00000001010a", "leaseway message show orders ID --body > body")
+@command.verb(
+    "show",
+    "leaseway message show orders dc9afed9-fed1-8002-8000-00000001010a",
+    "leaseway message show orders ID --body > body",
+    "leaseway message show orders ID --events",
+)
 @_queue
 @click.argument("id", metavar="ID")
 @_tag
 @_body
-def show(session: Session, queue: str, id: str, tag: str | None, *, only_body: bool) -> None:
+@click.option("--events", "life", is_flag=True, help="Show what happened to it, as far as the journal has that.")
+def show(session: Session, queue: str, id: str, tag: str | None, *, only_body: bool, life: bool) -> None:
     """Show one message by its id or a handle; nothing is counted."""
+    if life:
+        letters.events(session, queue, id, tag)
+        return
     found = session.client.get(path_to("queues", queue, "messages", id), tag=tag)
     if only_body:
         settling.write_bodies([found])
@@ -204,6 +213,25 @@ def rm(session: Session, queue: str, ids: tuple[str, ...], *, yes: bool) -> None
         session.say(f"deleted message {message}")
 
     each(session, found, delete)
+
+
+@command.verb(
+    "copy",
+    "leaseway message copy orders.dead ID --to orders-2",
+    "leaseway message copy orders.dead ID '{\"order\": 17}' --attribute kind=retail --remove",
+)
+@_queue
+@click.argument("id", metavar="ID")
+@click.argument("body", required=False)
+@click.option("--file", type=click.Path(path_type=Path), metavar="FILE", help="Another body: all of this file.")
+@click.option("--to", metavar="QUEUE", shell_complete=queue_names, help="Where to send it (default: to where it came from).")
+@click.option("--attribute", multiple=True, type=pairs, metavar="NAME=TEXT", help="An attribute, in place of all; may be repeated.")
+@click.option("--group", metavar="ID", help="Another group.")
+@click.option("--dedup-id", metavar="ID", help="FIFO: another id of deduplication.")
+@click.option("--remove", is_flag=True, help="Delete the message when the copy is stored.")
+def copy(session: Session, **given: Any) -> None:
+    """Send a copy of a message, such as a dead letter, with another body or other attributes."""
+    letters.copy(session, **given)
 
 
 @command.verb("cancel", "leaseway message cancel orders ID")

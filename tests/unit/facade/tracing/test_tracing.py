@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from engine.errors import QueueNotFound
-from engine.shapes import Delivery, Move, SendEntry, Sent
+from engine.move.shapes import Move
+from engine.shapes import Delivery, SendEntry, Sent
 from runtime import asked
 from schemas.records import Attribute, Message
 from tests.unit.facade.tracing.conftest import SPAN, TRACE, UNSAMPLED, W3C, XRAY, Traced, links_of

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
+from engine.move.shapes import Move
 from engine.services.messages import MessageService
-from engine.shapes import Delivery, EntryResult, ExtendEntry, Move, Principal, SendEntry, Sent
+from engine.shapes import Delivery, EntryResult, ExtendEntry, Principal, SendEntry, Sent
 
 
 class Traces(Protocol):

@@ -1,0 +1,1 @@
+"""Verbs that tell of themselves to whoever traces requests."""

@@ -1,0 +1,1 @@
+"""Bodies and replies about dead letters, and what happened to messages."""
