@@ -13,7 +13,8 @@ impl Front {
     fn answer_of(&mut self, connection: u64, write: impl FnOnce(&Repeats, &mut Vec<u8>)) {
         let mut json = std::mem::take(&mut self.planes.json);
         json.clear();
-        if let Some((asked, repeats)) = self.asked(connection).and_then(|asked| Some((asked, asked.repeats.as_deref()?)))
+        if let Some((asked, repeats)) =
+            self.asked(connection).and_then(|asked| Some((asked, asked.repeats.as_deref()?)))
         {
             write(repeats, &mut json);
             let (head, now) = (repeats.head(), Instant::now());
