@@ -49,7 +49,9 @@ class Way(Struct):
     def lines(self, queue: str) -> list[tuple[int, str]]:
         """Offset and reason of each line about a queue."""
         found = re.findall(
-            rf"DEBUG .* action=stale queue={queue} partition=\d+ offset=(\d+) reason=(\w+)$", self.log.read_text(), re.M
+            rf"DEBUG .* action=stale queue={queue} partition=\d+ offset=(\d+) reason=(\w+)(?: request_id=\S+)?$",
+            self.log.read_text(),
+            re.M,
         )
         return [(int(offset), reason) for offset, reason in found]
 

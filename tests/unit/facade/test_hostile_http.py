@@ -30,7 +30,6 @@ async def test_a_bad_name_in_the_path_is_refused(
 @pytest.mark.parametrize(
     "path",
     [
-        "/",
         "/v1",
         "/v1/queues/",
         "/v2/queues",
@@ -49,6 +48,7 @@ async def test_an_unknown_path_is_a_problem_too(client: httpx.AsyncClient, path:
 @pytest.mark.parametrize(
     ("method", "path", "allowed"),
     [
+        ("POST", "/", "GET"),
         ("PUT", "/v1/queues", "GET, POST"),
         ("GET", RECEIVE, "POST"),
         ("PUT", SEND, "GET, POST"),
