@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
+from contextvars import Context
 from typing import Any, ClassVar, TypeVar
 
 from runtime.cancel import cancel_all
@@ -30,22 +31,24 @@ class Background:
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[Any]] = set()
 
-    def start(self, work: Coroutine[Any, Any, T], action: str, *, awaited: bool = False) -> asyncio.Task[T]:
+    def start(
+        self, work: Coroutine[Any, Any, T], action: str, *, awaited: bool = False, context: Context | None = None
+    ) -> asyncio.Task[T]:
         """Runs `work` beside its caller. What it raises is logged and counted.
 
         `awaited`: callers await the task and handle what it raises, so it is only noted here, for
-        they may have gone.
+        they may have gone. `context`: None = the caller's.
         """
-        task = asyncio.get_running_loop().create_task(work, name=action)
+        task = asyncio.get_running_loop().create_task(work, name=action, context=context)
         self._tasks.add(task)
         task.add_done_callback(self._note_failure if awaited else self._report_failure)
         return task
 
     def keep(self, job: Callable[[], Coroutine[Any, Any, None]], action: str) -> asyncio.Task[None]:
         """Runs a job that is to go on until it is cancelled: one that raises is told of, and begun
-        again a second later.
+        again a second later. It is part of no request, whoever begins it.
         """
-        return self.start(_again(job, action), action)
+        return self.start(_again(job, action), action, context=Context())
 
     async def finished(self) -> None:
         """Returns when no task is left."""

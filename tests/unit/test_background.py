@@ -8,6 +8,7 @@ import ast
 import asyncio
 import logging
 from collections.abc import Iterator
+from contextvars import ContextVar
 from pathlib import Path
 
 import pytest
@@ -131,6 +132,23 @@ async def test_a_job_that_is_to_go_on_does_after_a_failure(monkeypatch: pytest.M
     tasks.keep(job, "follow")
     await asyncio.wait_for(third.wait(), 5)
     assert Background.failures == before + 2
+    await tasks.stop()
+
+
+async def test_a_job_that_goes_on_is_no_part_of_the_request_that_began_it() -> None:
+    request: ContextVar[str] = ContextVar("request", default="none")
+    tasks, ran = Background(), asyncio.Event()
+    seen: list[str] = []
+
+    async def job() -> None:
+        seen.append(request.get())
+        ran.set()
+
+    request.set("the first")
+    tasks.keep(job, "follow")
+    await asyncio.wait_for(ran.wait(), 5)
+    await tasks.start(job(), "beside")
+    assert seen == ["none", "the first"]
     await tasks.stop()
 
 

@@ -28,7 +28,7 @@ def begin(*, short: bool = False) -> str:
     """Gives the request that this task serves an id, and returns it. `short`: of 24 digits in
     capitals, as MNS has it.
     """
-    number = f"{PREFIX}{next(_NUMBERS):012x}"  # as `new`: each request comes here
+    number = new()
     if short:
         number = number.replace("-", "")[-SHORT:].upper()
     _current.set(number)
