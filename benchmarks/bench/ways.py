@@ -9,7 +9,9 @@ from typing import Self
 
 from msgspec import Struct
 
-_ROW = re.compile(r'^leaseway_plane_requests_total\{reason="(\w*)",way="(\w+)"\} ([0-9.e+]+)$', re.MULTILINE)
+_ROW = re.compile(
+    r'^leaseway_plane_requests_total\{reason="(\w*)",way="(\w+)"(?:,worker="\d+")?\} ([0-9.e+]+)$', re.MULTILINE
+)
 # Requests that are no hot verbs: looks at queues and at the metrics themselves.
 _COLD = "verb"
 READ_S = 10.0

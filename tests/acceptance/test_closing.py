@@ -51,7 +51,12 @@ def served_by_plane(client: Client) -> float:
     """How many requests the plane of the worker at the other end of a connection has served."""
     status, text = client.text("GET", "/metrics")
     assert status == 200
-    return sum(map(float, re.findall(r'^leaseway_plane_requests_total{.*way="plane"} (\S+)$', text, re.MULTILINE)))
+    return sum(
+        map(
+            float,
+            re.findall(r'^leaseway_plane_requests_total{.*way="plane"(?:,worker="\d+")?} (\S+)$', text, re.MULTILINE),
+        )
+    )
 
 
 def open_in_plane(client: Client, queue: str) -> None:

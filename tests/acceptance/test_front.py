@@ -131,7 +131,9 @@ def ways(up: Up) -> dict[str, float]:
     """How many requests went to Python, by why; "" = the plane has served them."""
     with urllib.request.urlopen(f"{up.endpoint}/metrics", timeout=10) as answer:
         rows = re.findall(
-            r'^leaseway_plane_requests_total\{reason="(\w*)",way="(\w+)"\} (.*)$', answer.read().decode(), re.MULTILINE
+            r'^leaseway_plane_requests_total\{reason="(\w*)",way="(\w+)"(?:,worker="\d+")?\} (.*)$',
+            answer.read().decode(),
+            re.MULTILINE,
         )
     assert all(way == ("python" if reason else "plane") for reason, way, _ in rows)
     return {reason: float(number) for reason, _, number in rows}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import urllib.request
 
-_SERVED = re.compile(r'^leaseway_plane_requests_total{.*way="plane"} ([0-9.e+]+)$', re.MULTILINE)
+_SERVED = re.compile(r'^leaseway_plane_requests_total{.*way="plane"(?:,worker="\d+")?} ([0-9.e+]+)$', re.MULTILINE)
 
 
 def by_plane(endpoint: str) -> int:
