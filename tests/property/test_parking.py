@@ -153,7 +153,7 @@ class ParkingRun(Run):
             await self.store.upkeep.restore(
                 self.unit, self.epoch, tag, cursor=known.floor, settled=sorted(known.settled),
                 deliveries=list(known.deliveries.values()),
-                groups=groups, now_ms=self.now,
+                groups=groups, totals=known.totals(), now_ms=self.now,
             )  # fmt: skip
         seq = self.history.last_seq + 1_000_000
         await self.store.upkeep.open(self.unit, 1, starts, fifo=True, epoch=self.epoch, seq=seq)
