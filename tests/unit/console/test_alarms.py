@@ -10,7 +10,7 @@ def test_alarms_are_read_from_metrics() -> None:
         "# HELP leaseway_alarm Needs attention.\n"
         'leaseway_alarm{kind="retention_near",queue="b"} 1.0\n'
         'leaseway_alarm{kind="messages_lost",queue="a"} 1e+06\n'
-        'leaseway_alarm{kind="clock_skew",queue=""} 1.0\n'
+        'leaseway_alarm{kind="clock_skew",queue="",worker="1"} 1.0\n'
         'leaseway_other{kind="x",queue="y"} 1.0\n'
     )
 

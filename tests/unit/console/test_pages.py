@@ -147,8 +147,8 @@ async def test_a_secret_of_a_webhook_is_on_no_page(service: Service, browser: Br
     [
         (
             "/queue/orders",
-            ("purge", "delete_queue", "create_tag", "copy_queue"),
-            ("Purge ...", 'Delete ..."', "New tag", "Copy the queue"),
+            ("purge", "delete_queue", "create_tag", "delete_tag", "copy_queue"),
+            ("Purge ...", "Delete ...", "New tag", "Copy the queue"),
         ),
         ("/queue/orders/settings", ("set_queue", "set_redrive_policy"), ("<button>Change", "Set the policy")),
         ("/queue/orders/access", ("grant",), ("Give a level", "Take it away")),

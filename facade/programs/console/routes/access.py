@@ -40,9 +40,23 @@ def keys(visit: Visit) -> Response:
     return visit.page("keys.html", keys=visit.get("/v1/keys")["keys"], roles=_ROLES, made=None)
 
 
+def _with_secret(visit: Visit, to: str, body: dict[str, Any]) -> Response:
+    """The page with a new secret, which is shown this once: whatever becomes of what else is on it,
+    so who asks is looked up before.
+    """
+    assert visit.me is not None
+    made = visit.client.post(to, body)
+    try:
+        known = visit.get("/v1/keys")["keys"]
+    except Failure:
+        known = []
+    return visit.page("keys.html", keys=known, roles=_ROLES, made=made)
+
+
 def create_key(visit: Visit) -> Response:
     """Makes a key, and shows its secret, this once."""
-    made = visit.client.post(
+    return _with_secret(
+        visit,
         "/v1/keys",
         {
             "key_id": visit.given("key_id"),
@@ -51,15 +65,13 @@ def create_key(visit: Visit) -> Response:
             "expires_at_ms": _expiry(visit.given("expires")),
         },
     )
-    return visit.page("keys.html", keys=visit.get("/v1/keys")["keys"], roles=_ROLES, made=made)
 
 
 def change_key(visit: Visit) -> Response:
     """Changes, rotates or deletes a key."""
     what, to = visit.given("what"), path_to("keys", visit.part("key"))
     if what == "rotate":
-        made = visit.client.post(f"{to}/rotate", {})
-        return visit.page("keys.html", keys=visit.get("/v1/keys")["keys"], roles=_ROLES, made=made)
+        return _with_secret(visit, f"{to}/rotate", {})
     if what == "delete":
         if visit.given("typed") != visit.part("key"):
             raise Failure(f"type the id of the key, {visit.part('key')}, to delete it; nothing was changed", WRONG_USE)

@@ -11,7 +11,7 @@ from facade.programs.console.web.serving import live, page
 from facade.programs.console.web.visit import Visit
 
 WORST: Final = 10
-_ALARM: Final = re.compile(r'^leaseway_alarm\{kind="([a-z_]+)",queue="([^"]*)"\} ([0-9.e+]+)$', re.MULTILINE)
+_ALARM: Final = re.compile(r'^leaseway_alarm\{kind="([a-z_]+)",queue="([^"]*)"(?:,worker="[^"]*")?\} ([0-9.e+]+)$', re.MULTILINE)
 
 
 class Alarm(NamedTuple):
@@ -34,12 +34,13 @@ def _worst(visit: Visit) -> dict[str, Any]:
         found = visit.get("/v1/queues", counts="true", sort=sort, limit=WORST, **more)["counts"]
         return [row for row in found if row["backlog"]]
 
-    status, text = visit.client.text("/metrics")
+    health = visit.get("/health")
+    status, text = visit.client.text("/metrics") if health["alarms"] else (0, "")
     return {
         "oldest": [row for row in rows("oldest") if row["oldest_at_ms"]],
         "deepest": rows("backlog"),
         "dead": rows("backlog", dead_letters="true"),
-        "health": visit.get("/health"),
+        "health": health,
         "alarms": alarms_of(text) if status == 200 else [],
     }
 

@@ -20,12 +20,13 @@ SERIES: Final = ("send_request.messages", "receive_request.messages", "delete_re
 def _now(visit: Visit) -> dict[str, Any]:
     queue = visit.of_queue()
     names = ("backlog", "ready", "delayed", "leased", "parked", "stored")
-    return {"queue": queue, "totals": {name: sum(tag[name] for tag in queue["tags"]) for name in names}}
+    totals = {name: sum(tag[name] for tag in queue["tags"]) for name in names}
+    return {"queue": queue, "may": visit.may, "totals": totals}
 
 
 def show(visit: Visit) -> Response:
     """What is in it now."""
-    return visit.page("queue.html", may=visit.may, **_now(visit))
+    return visit.page("queue.html", **_now(visit))
 
 
 def part(visit: Visit) -> Response:

@@ -14,7 +14,7 @@ from schemas.vocabulary import TransactionStatus
 
 
 def find(visit: Visit) -> Response:
-    """A task or a transaction by its id: the API has no list of all."""
+    """A task or a transaction by its id."""
     wanted = visit.asked("id")
     if not wanted:
         return visit.page("tasks.html")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -14,6 +15,9 @@ from facade.programs.console.web.pages import path
 from facade.programs.console.web.serving import act, live, page
 from facade.programs.console.web.visit import Visit
 from schemas.vocabulary import Measurement, Subject
+
+# Where several workers share a port, each series says whose it is.
+_WORKER: Final = re.compile(r'\{worker="[^"]*"\}')
 
 
 def alerts(visit: Visit) -> Response:
@@ -56,7 +60,7 @@ def _health(visit: Visit) -> dict[str, Any]:
     health = visit.get("/health")
     _, ready = visit.client.exchange("GET", "/ready")
     status, text = visit.client.text("/metrics")
-    values = [line.split(" ", 1) for line in text.splitlines() if line.startswith("leaseway_") and "{" not in line]
+    values = [line.split(" ", 1) for line in _WORKER.sub("", text).splitlines() if line.startswith("leaseway_") and "{" not in line]
     return {
         "ready": ready,
         "health": health,

@@ -5,13 +5,14 @@
 // With what an answer takes, a number is on the page within 2 s.
 const EVERY_MS = 1700;
 const ticks = new WeakMap();
+const began = Date.now();
 
 function tick() {
   // A tab that nobody sees asks nothing.
   if (document.hidden) return;
   for (const part of document.querySelectorAll("[data-live]")) {
     const every = Number(part.dataset.live || 0) * 1000;
-    const last = ticks.get(part) || 0;
+    const last = ticks.get(part) ?? (every ? began : 0);  // what is live every 30 s has just been loaded
     if (Date.now() - last < every || part.classList.contains("htmx-request")) continue;
     ticks.set(part, Date.now());
     part.dispatchEvent(new CustomEvent("tick"));

@@ -42,7 +42,7 @@ class Guard:
     def __init__(self, app: ASGIApp, site: Site) -> None:
         self._app = app
         self._site = site
-        self._hosts = frozenset(host.lower() for host in site.order.hosts)
+        self._hosts = frozenset(host.lower() for host in (site.order.host, *site.order.hosts))
 
     def close(self) -> None:
         """Closes the connections to the service."""

@@ -36,7 +36,7 @@ class Static:
         """The path of a file, which is another one when its content is."""
         return f"/static/{name}?{self._files[name].mark}"
 
-    def serve(self, request: Request) -> Response:
+    async def serve(self, request: Request) -> Response:
         """A file, or 404."""
         file = self._files.get(request.path_params["name"])
         if file is None:

@@ -97,15 +97,6 @@ class Visit:
         """As `get`, of the queue that the path names."""
         return self.get(path_to("queues", self.queue, *parts), **query)
 
-    def found(self, path: str, **query: Any) -> Any:
-        """As `get`; None = there is none, or it may not be looked at."""
-        try:
-            return self.get(path, **query)
-        except Refused as refused:
-            if refused.status in (403, 404):
-                return None
-            raise
-
     @cached_property
     def me(self) -> dict[str, Any]:
         """Who asks, and what they may do that is about no queue."""
