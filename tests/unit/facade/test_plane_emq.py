@@ -8,6 +8,7 @@ import random
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from engine.plane import library as lib
 from engine.shapes import Principal
@@ -126,6 +127,9 @@ def case(chance: random.Random, verb: int, media: bytes) -> tuple[list[Any], Jud
 def judged(media: bytes, body: bytes, judge: Judge) -> bytes:
     """The reply of the dialect; raises for what it refuses."""
     call = decode_call(media, body, MESSAGE_SERVICE)
+    # The plane is asked for queues alone that are of the developer whom their name names.
+    owner = call.argument.queue_name.rpartition("/")[0]
+    judge.record = replace(judge.record, owner=owner or judge.record.owner)
     answer = done(ACTIONS[call.method.name].run(judge, Call(Principal(ANONYMOUS), call.argument, False)))  # type: ignore[arg-type]
     return encode_reply(media, call, answer.content if isinstance(answer, Carried) else answer)
 

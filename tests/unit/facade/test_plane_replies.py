@@ -88,9 +88,10 @@ class Judge:
         self.deliveries = deliveries
         self.words = words
         self.sent: list[SendEntry] = []
+        self.record = RECORD
 
     def known(self, queue: str, by: Principal) -> QueueRecord:
-        return RECORD
+        return self.record
 
     async def receive(self, *given: Any, **more: Any) -> list[Delivery]:
         return self.deliveries
