@@ -86,7 +86,7 @@ class Handles:
             handle = self._ids.read_handle(text)
         except BadIdentity:
             return ""
-        return MessageId(handle.incarnation, handle.partition, handle.offset).text(self._ids.secret)
+        return self._ids.id_of(MessageId(handle.incarnation, handle.partition, handle.offset))
 
     def renewed(self, result: EntryResult, handle: Handle) -> EntryResult:
         """Returns a result with the handle that is good for one use from now on."""

@@ -19,7 +19,7 @@ from engine.log import Log, value_bytes
 from engine.rules.ids import Ids
 from engine.rules.queue import Queue
 from engine.shapes import Event, Life, Peeked
-from engine.window.window import Journaled, Window
+from engine.window.window import Journaled, Window, reach_journal
 from runtime.deadline import journal_until
 from runtime.scan import Scan
 from schemas.filters import matches
@@ -117,12 +117,8 @@ class Events:
 
     async def _is_journaled(self, queue: Queue, partition: int) -> bool:
         """Whether the journal has all that was done to a partition before the call."""
-        unit, upkeep = queue.units[partition], self._store.upkeep
         with contextlib.suppress(Unavailable):
-            last = await self._window.call(queue, lambda g: upkeep.last_seq(unit))
-            base, _ = await self._window.call(queue, lambda g: upkeep.drained_seq(unit))
-            if last > base:
-                await self._wait_journaled(queue, partition, last, journal_until())
+            await reach_journal(self._window, self._store.upkeep, self._wait_journaled, (queue, partition), journal_until())
             return True
         return False
 

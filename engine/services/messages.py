@@ -236,13 +236,18 @@ class MessageService:
         found = await self._gate.queue(by, Verb.PEEK, queue)
         if remove:
             await self._gate.queue(by, Verb.DELETE_MESSAGE, queue)
-        message = (await self._browse.peek(found, id, found.tag(None))).message
+        peeked = await self._browse.peek(found, id, found.tag(None))
+        message = peeked.message
         origin = message.origin if message.origin is not None and message.origin.reason != Reason.COMMITTED else None
         name = destination or short(by.account, found.name if origin is None else origin.original_queue)
         target = await self._gate.queue(by, Verb.SEND, name)
         if destination is None and origin is not None and incarnation_in(origin.original_id) not in target.lives:
             raise NotAllowedOnQueue(f"the queue {name!r} that the message came from is gone: name a destination", field="destination")
-        (sent,) = await self.send(by, name, [edit(message)])
+        entry = edit(message)
+        if target.record.fifo and entry.dedup_id is None:
+            # By the id of the original, or its body, the copy would be a repeat of it, and dropped.
+            entry = structs.replace(entry, dedup_id=peeked.id)
+        (sent,) = await self.send(by, name, [entry])
         removed = False
         if remove:
             with contextlib.suppress(EngineError):  # the copy is stored, so it must not seem to have failed

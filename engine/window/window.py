@@ -14,6 +14,7 @@ from runtime.cancel import before
 from runtime.deadline import state_until
 from runtime.signals import Signal
 from state.errors import OutboxFull, StateError, StateLost, StateUnavailable
+from state.upkeep import UpkeepScripts
 
 T = TypeVar("T")
 # Returns when the journal has entry `seq` of a partition: queue, partition, seq, until (loop time).
@@ -83,6 +84,18 @@ class Window:
             except StateError as error:
                 raise StoreUnavailable(str(error)) from error
         raise Rebuilding(f"the state of queue {queue.name!r} was lost again while it was rebuilt")
+
+
+async def reach_journal(window: Window, upkeep: UpkeepScripts, wait: Journaled, at: tuple[Queue, int], until: float) -> None:
+    """Returns when the journal has all that was done to a unit (queue, partition) before the call.
+    Raises LogUnavailable at `until` (loop time), and as `Window.call`.
+    """
+    queue, partition = at
+    unit = queue.units[partition]
+    last = await window.call(queue, lambda g: upkeep.last_seq(unit))
+    base, _ = await window.call(queue, lambda g: upkeep.drained_seq(unit))
+    if last > base:
+        await wait(queue, partition, last, until)
 
 
 def _late() -> StateUnavailable:

@@ -17,6 +17,8 @@ from engine.move.shapes import Letter
 from engine.move.tasks import outcomes as outcomes_module
 from engine.move.tasks import preview as preview_module
 from engine.shapes import Principal, SendEntry, TaskInfo
+from facade.dialects.native.wire.letters.shapes import CopyMessageBody
+from facade.dialects.native.wire.translate import edit_of
 from runtime import failpoints
 from runtime.failpoints import arm, disarm
 from schemas.filters import Condition, Filter
@@ -331,3 +333,28 @@ async def test_an_edited_copy_goes_home_or_elsewhere_and_the_letter_stays_or_goe
     with pytest.raises(NotAllowedOnQueue, match="name a destination"):
         await engine.messages.copy_message(BY, "q-dlq", ids["worse"], None, edited)
     assert await drain(engine, "q", patience_ms=100) == []
+
+
+@pytest.mark.parametrize("by_content", [False, True])
+async def test_a_copy_into_a_fifo_queue_is_no_repeat_of_what_it_copies(
+    make_engine: MakeEngine, by_content: bool
+) -> None:
+    engine = await make_engine()
+    await engine.queues.create_queue(BY, "line-dlq", QueueSettings(fifo=True))
+    policy = RedrivePolicy("line-dlq", 5)
+    await engine.queues.create_queue(
+        BY, "line", QueueSettings(fifo=True, content_dedup=by_content, redrive_policy=policy)
+    )
+    dedup_id = None if by_content else "d1"
+    (sent,) = await engine.messages.send(BY, "line", [SendEntry(b"bad", group="g", dedup_id=dedup_id)])
+    (delivery,) = await receive(engine, "line")
+    await engine.messages.kill(BY, "line", [delivery.handle])
+    (letter,) = await engine.messages.peek_next(BY, "line-dlq", None, 1)
+
+    copied = await engine.messages.copy_message(
+        BY, "line-dlq", letter.id, None, edit_of(CopyMessageBody(body="good")), remove=True
+    )
+    assert copied.removed and copied.sent.id != sent.id
+    again = await engine.messages.copy_message(BY, "line-dlq", letter.id, None, edit_of(CopyMessageBody(body="good")))
+    assert again.sent.id == copied.sent.id  # of one letter it is a repeat, as the reference says
+    assert [message.message.body for message in await receive(engine, "line")] == [b"good"]

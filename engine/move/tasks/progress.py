@@ -19,7 +19,7 @@ from engine.errors import LogUnavailable
 from engine.journal.outbox import Journal, journal_key
 from engine.log import Log
 from engine.rules.queue import Queue
-from engine.window.window import Journaled, Window
+from engine.window.window import Journaled, Window, reach_journal
 from runtime.deadline import journal_until
 from schemas.records import JournalRecord, TaskRecord
 from schemas.records.moves import read_move
@@ -78,7 +78,7 @@ class Progress:
         keys: dict[int, dict[bytes, int]] = {}
         until = journal_until()
         for partition in open_units:
-            await self._journaled(queue, partition, until)
+            await reach_journal(self._window, self._store.upkeep, self._wait_journaled, (queue, partition), until)
             unit = queue.units[partition]
             keys.setdefault(self._journal.partition_of(unit), {})[journal_key(unit)] = partition
         for at, wanted in keys.items():
@@ -106,19 +106,9 @@ class Progress:
         """
         until = journal_until()
         for partition, life in lives.items():
-            await self._journaled(queue, partition, until)
+            await reach_journal(self._window, self._store.upkeep, self._wait_journaled, (queue, partition), until)
             if await self.life(queue, partition) != life:
                 raise LogUnavailable(f"the state of queue {queue.name!r} was lost before the journal had what was moved")
-
-    async def _journaled(self, queue: Queue, partition: int, until: float) -> None:
-        """Returns when the journal has all that was done to a unit before the call. Raises
-        LogUnavailable at `until`.
-        """
-        unit = queue.units[partition]
-        last = await self._window.call(queue, lambda g: self._store.upkeep.last_seq(unit))
-        base, _ = await self._window.call(queue, lambda g: self._store.upkeep.drained_seq(unit))
-        if last > base:
-            await self._wait_journaled(queue, partition, last, until)
 
     async def _read(self, task: TaskRecord, at: int, wanted: dict[bytes, int], moved: Moved) -> None:
         topic, log = self._catalog.journal_topic, self._log

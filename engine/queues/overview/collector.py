@@ -21,7 +21,7 @@ from runtime.cancel import cancel_all
 from runtime.service import Periodic
 from state.errors import StateError
 from state.keys import Unit
-from state.redis.lock import LockBusy, Locks
+from state.redis.lock import Hold, LockBusy, Locks
 from state.shared.overview import OverviewStore
 
 logger = logging.getLogger(__name__)
@@ -83,7 +83,7 @@ class Collector:
                     self._counting.begin(rows)
                     self._sampler.begin(rows)
                     while hold.is_valid:
-                        await self._round()
+                        await self._round(hold)
                         await asyncio.sleep(ROUND_S)
             except LockBusy:
                 await asyncio.sleep(BUSY_S)
@@ -91,26 +91,30 @@ class Collector:
                 logger.debug("action=count_queues error=%s", error)
                 await asyncio.sleep(BUSY_S)
 
-    async def _round(self) -> None:
+    async def _round(self, hold: Hold) -> None:
         """As `run_once`; while Redis is away the next round goes on."""
         try:
-            await self.run_once()
+            await self.run_once(hold)
         except StateError as error:
             logger.debug("action=count_queues error=%s", error)
 
-    async def run_once(self) -> None:
-        """Counts the queues whose turn it is. Raises StateUnavailable, StateLost."""
+    async def run_once(self, hold: Hold | None = None) -> None:
+        """Counts the queues whose turn it is. Raises StateUnavailable, StateLost.
+
+        A worker whose `hold` ends while it counts writes nothing: its numbers are older than those
+        of who counts by then.
+        """
         known, turns = self._catalog.by_incarnation, self._turns
         gone = turns.gone(known)
         turns.forget(gone)
-        if gone:
-            await self._sampler.drop(gone)
         if await self.store.size() != len(turns.rows) or not turns.rows <= known.keys():
             await self._compare_rows()
         turns.note_changed(await self.store.take_changed(MOST))
         self._counting.begin_round(gone)
         for some in groups(turns.due(known, asyncio.get_running_loop().time())):
             rows = await self._counting.count(some)
+            if hold is not None and not hold.is_valid:
+                return
             await self.store.write(rows)
             self._sampler.note(rows)
             turns.rows.update(rows)
@@ -119,12 +123,13 @@ class Collector:
                 row = rows.get(queue.incarnation)
                 turns.note_counted(queue.incarnation, now, moves=row is None or row.leased > 0 or row.delayed > 0)
 
-        await self._sampler.sample(self._counting.now_ms())
+        if hold is None or hold.is_valid:
+            await self._sampler.sample(self._counting.now_ms())
 
     async def _compare_rows(self) -> None:
         """Drops the rows of queues that are gone, and has those counted again that Redis lost."""
         rows = await self.store.names()
-        gone = rows - self._catalog.by_incarnation.keys()
+        gone = (rows | self._turns.rows) - self._catalog.by_incarnation.keys()
         await self.store.drop(gone)
         await self._sampler.drop(gone)
         if not self._turns.rows <= rows:

@@ -32,7 +32,7 @@ from engine.shapes import Principal
 from runtime.asked import current
 from schemas.accounts import account_of, full, short_principal
 from schemas.records.settings import TABLE, QueueSettings, effective
-from schemas.vocabulary import Role, Verb
+from schemas.vocabulary import Verb
 
 # How long all changes of a document may take together.
 APPLY_S = 600.0
@@ -61,9 +61,9 @@ class DefinitionService:
         """
         self._access.authorise(by, Verb.LIST_QUEUES)
         await self._gate.sync()
-        queues = [self._defined(by, queue) for queue in await self._listed(by, prefix) if self._may(by, Verb.GET_QUEUE, queue)]
+        queues = [self._defined(by, queue) for queue in await self._listed(by, prefix) if self._access.may(by, Verb.GET_QUEUE, queue)]
         users: list[UserDefinition] = []
-        if by.admin or by.role is Role.ADMIN:
+        if self._access.may_alone(by, Verb.MANAGE_USERS):
             records = [one for one in self._catalog.users.values() if account_of(one.name) == by.account or one.name == by.account != ""]
             users = [UserDefinition(short_principal(by.account, one.name), values_of(one)) for one in records]
         return Definitions(queues, sorted(users, key=attrgetter("name")))
@@ -79,9 +79,6 @@ class DefinitionService:
         found = (self._catalog.queues.get(full(by.account, name)) for name in names)
         return [queue for queue in found if queue is not None]
 
-    def _may(self, by: Principal, verb: Verb, queue: Queue) -> bool:
-        return by.admin or self._access.may(by, verb, queue)
-
     def _defined(self, by: Principal, queue: Queue) -> QueueDefinition:
         """A queue as its caller may see it."""
         record = record_for(by.account, queue.record)
@@ -96,10 +93,10 @@ class DefinitionService:
             record.name,
             QueueSettings(**settings),
             as_asked(record.redrive_policy),
-            sorted(tags, key=attrgetter("name")) if self._may(by, Verb.LIST_TAGS, queue) else None,
-            grants_of(record) if self._may(by, Verb.LIST_GRANTS, queue) else None,
-            alerts_of(self._watches, queue) if self._may(by, Verb.LIST_ALERTS, queue) else None,
-            daily if self._may(by, Verb.GET_STATISTICS, queue) else None,
+            sorted(tags, key=attrgetter("name")) if self._access.may(by, Verb.LIST_TAGS, queue) else None,
+            grants_of(record) if self._access.may(by, Verb.LIST_GRANTS, queue) else None,
+            alerts_of(self._watches, queue) if self._access.may(by, Verb.LIST_ALERTS, queue) else None,
+            daily if self._access.may(by, Verb.GET_STATISTICS, queue) else None,
         )
 
     @bounded(APPLY_S)

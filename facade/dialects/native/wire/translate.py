@@ -103,7 +103,7 @@ def edit_of(body: CopyMessageBody) -> Callable[[Message], SendEntry]:
             lease_ms=message.lease_ms,
             body_is_text=message.body_is_text if data is None else body.body is not None,
             group=body.group or message.group,
-            dedup_id=body.dedup_id or message.dedup_id,
+            dedup_id=body.dedup_id,
             priority=message.priority,
         )
 
