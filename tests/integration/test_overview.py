@@ -238,17 +238,16 @@ async def test_a_queue_that_is_made_again_has_no_age_of_its_last_life(own_engine
 async def test_one_queue_that_can_not_be_counted_keeps_no_other(
     own_engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("broken", "good"):
-        await own_engine.queues.create_queue(BY, name, QueueSettings(partitions=1))
-    broken = own_engine.catalog.queues["broken"].incarnation
     info = UpkeepScripts.info
 
     async def failing(self: UpkeepScripts, unit: Unit, *arguments: Any, **options: Any) -> Any:
-        if unit.incarnation == broken:
+        if own_engine.catalog.by_incarnation[unit.incarnation].record.name == "broken":
             raise RuntimeError("a poisoned key")
         return await info(self, unit, *arguments, **options)
 
     monkeypatch.setattr(UpkeepScripts, "info", failing)
+    for name in ("broken", "good"):
+        await own_engine.queues.create_queue(BY, name, QueueSettings(partitions=1))
     await _counted(own_engine, "good", backlog=0)
     await send(own_engine, "good", "a")
     await _counted(own_engine, "good", backlog=1)
