@@ -163,7 +163,8 @@ class Front:
         else:
             if audit is not None and asked.verb not in audit.quiet:
                 await self._tell(asked, exchange, response, number, None)
-        response.headers.append((exchange.id_header, number.encode()))
+        # Second, as the plane has it.
+        response.headers.insert(1, (exchange.id_header, number.encode()))
         self._ended(scope, exchange, asked, response.status, perf_counter() - started)
         await _give(direct, send, receive, response, unsent)
 

@@ -126,7 +126,7 @@ def test_the_demo_says_in_one_line_that_nobody_answers() -> None:
     _, said = process.communicate(timeout=BOUND_S)
 
     assert process.returncode == 2
-    assert said.startswith("leaseway demo: ") and "Connection refused" in said and said.count("\n") == 1
+    assert said.startswith("leaseway demo: ") and "connection refused" in said and said.count("\n") == 1
 
 
 def test_the_data_has_exactly_the_faults_that_it_is_known_for() -> None:

@@ -238,6 +238,8 @@ async def test_a_queue_that_is_made_again_has_no_age_of_its_last_life(own_engine
 async def test_one_queue_that_can_not_be_counted_keeps_no_other(
     own_engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    for name in ("broken", "good"):
+        await own_engine.queues.create_queue(BY, name, QueueSettings(partitions=1))
     info = UpkeepScripts.info
 
     async def failing(self: UpkeepScripts, unit: Unit, *arguments: Any, **options: Any) -> Any:
@@ -246,12 +248,14 @@ async def test_one_queue_that_can_not_be_counted_keeps_no_other(
         return await info(self, unit, *arguments, **options)
 
     monkeypatch.setattr(UpkeepScripts, "info", failing)
-    for name in ("broken", "good"):
-        await own_engine.queues.create_queue(BY, name, QueueSettings(partitions=1))
-    await _counted(own_engine, "good", backlog=0)
+    await send(own_engine, "broken", "a")
     await send(own_engine, "good", "a")
     await _counted(own_engine, "good", backlog=1)
-    assert (await _row(own_engine, "broken")).as_of_ms == 0
+    before = await _row(own_engine, "broken")  # a count that began before it was poisoned has ended
+    await send(own_engine, "good", "b")
+    await _counted(own_engine, "good", backlog=2)
+    assert await _row(own_engine, "broken") == before
+    assert before.backlog == 0
 
 
 async def test_what_redis_refuses_is_no_row(own_engine: Engine, stack: Services) -> None:
