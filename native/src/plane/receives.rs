@@ -85,6 +85,7 @@ impl<C: Caller> Plane<C> {
     ) {
         let Some(list) = self.tag(at.0, at.1) else { return };
         list.asked -= 1;
+        list.is_overtaken &= list.asked > 0;
         let known = &mut list.known[partition];
         let Ok([_, at_ms, head_ms, cursor, open, in_flight, _, _, _, hungry, ..]) = told else {
             return known.forget(now);
@@ -105,6 +106,7 @@ impl<C: Caller> Plane<C> {
         let partition = asked.partition;
         let Some(list) = self.tag(number, tag) else { return };
         list.asked -= 1;
+        let is_overtaken = std::mem::take(&mut list.is_overtaken);
         let Ok([_, at_ms, _, head_ms, cursor, open, in_flight, hungry, _, dying, ..]) = told else {
             return list.known[partition].forget(now);
         };
@@ -120,7 +122,7 @@ impl<C: Caller> Plane<C> {
         if !odd.is_empty() {
             list.shut(now);
         }
-        if is_open {
+        if is_open && !is_overtaken {
             self.serve(clients, number, tag, now);
         } else {
             self.empty(number, tag, now);
@@ -138,7 +140,7 @@ impl<C: Caller> Plane<C> {
         let (nonce, at_ms) = (nonce.count(), at_ms.count());
         for one in leased(rows, more, at_ms) {
             match self.kept(number, asked.partition, &one, at_ms) {
-                Some(message) => held.push(Held {
+                Some(message) if odd.is_empty() => held.push(Held {
                     partition: asked.partition,
                     offset: one.offset,
                     nonce,
@@ -150,8 +152,12 @@ impl<C: Caller> Plane<C> {
                     is_ahead: asked.ahead,
                     until: asked.began + self.service.limits.ahead,
                 }),
-                None => {
-                    let due_ms = Packed::read(one.packed).map_or(one.since_ms, |packed| packed.due_ms as i64);
+                // What comes behind one that goes back would come before it.
+                kept => {
+                    let due_ms = match kept {
+                        Some(message) => message.due_ms as i64,
+                        None => Packed::read(one.packed).map_or(one.since_ms, |packed| packed.due_ms as i64),
+                    };
                     odd.extend([one.offset as i64, nonce as i64, due_ms]);
                 }
             }

@@ -25,10 +25,11 @@ impl<C: Caller> Plane<C> {
         let is_unfit = list.waiters.front().is_some_and(|waiter| waiter.lease_ms != list.stock_lease_ms);
         let is_over = has_none && list.pace.is_paused(now);
         let is_late = |held: &&Held| is_unfit || if held.is_ahead { is_over || held.until <= now } else { has_none };
-        let late = list.stock.iter().take_while(is_late).count();
-        if late > 0 {
+        if list.stock.iter().any(|held| is_late(&held)) {
             list.pace.pause(now + pause);
-            self.take_back(number, tag, late, now);
+            // Those behind it too, and those that are being leased: they would come before it.
+            list.is_overtaken = list.asked > 0;
+            self.empty(number, tag, now);
         }
     }
 

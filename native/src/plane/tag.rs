@@ -67,6 +67,8 @@ pub struct Tag {
     pub pace: Pace,
     /// Calls that are under way.
     pub asked: usize,
+    /// What the receive under way leases goes back, for older messages went back meanwhile.
+    pub is_overtaken: bool,
     /// Receives are Python's until then, for bodies are not here; and for how long the last time.
     pub shut_until: Option<Instant>,
     shut_for: Duration,
@@ -93,6 +95,7 @@ impl Tag {
             stock_lease_ms: -1,
             pace: Pace::new(now),
             asked: 0,
+            is_overtaken: false,
             shut_until: None,
             shut_for: Duration::ZERO,
             may_hold,

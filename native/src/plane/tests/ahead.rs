@@ -41,6 +41,51 @@ fn what_was_leased_ahead_is_handed_out_or_goes_back_in_time() {
     assert_eq!(stage.call(GIVE_BACK)[1..4], ["3", "9", "4001"]);
 }
 
+/// The fourth message is leased ahead, and more are being leased.
+fn leasing_more() -> Stage {
+    let mut stage = Stage::new(1, true);
+    stage.receive(1, 1, 1000);
+    stage.receive(2, 1, 1000);
+    stage.call(RECEIVE);
+    stage.lease(&[1, 2], 4000);
+    stage.call(RECEIVE);
+    stage.lease(&[3], 4000);
+    stage.receive(3, 1, 1000);
+    stage.call(RECEIVE);
+    stage.lease(&[4], 4000);
+    assert_eq!(stage.crowd.given.len(), 3);
+    stage
+}
+
+#[test]
+fn what_is_being_leased_does_not_come_before_what_went_back_meanwhile() {
+    let mut stage = leasing_more();
+    stage.later(40);
+    assert_eq!(stage.call(GIVE_BACK), ["0", "4", "9", "4001"]);
+    stage.receive(4, 1, 1000);
+    stage.call(RECEIVE);
+    stage.lease(&[5, 6], -1);
+    assert_eq!(stage.crowd.given.len(), 3);
+    assert_eq!(stage.call(GIVE_BACK), ["0", "5", "9", "4001", "6", "9", "4001"]);
+    stage.call(RECEIVE);
+    stage.lease(&[4], 4000);
+    assert_eq!(stage.crowd.given[3], (4, vec!["m4".into()]));
+}
+
+#[test]
+fn what_was_leased_later_goes_back_with_what_was_held_too_long() {
+    let mut stage = leasing_more();
+    stage.call(RECEIVE);
+    stage.lease(&[], -1);
+    stage.later(20);
+    stage.plane.woken(QUEUE, 0, 4001, stage.now);
+    stage.later(0);
+    stage.call(RECEIVE);
+    stage.lease(&[5], -1);
+    stage.later(20);
+    assert_eq!(stage.call(GIVE_BACK), ["0", "4", "9", "4001", "5", "9", "4001"]);
+}
+
 #[test]
 fn what_is_being_leased_ahead_goes_back_at_once_for_a_receive_of_python() {
     let mut stage = Stage::new(1, true);

@@ -39,6 +39,19 @@ fn bodies_that_are_not_here_are_pythons() {
 }
 
 #[test]
+fn what_comes_behind_a_body_that_is_not_here_goes_back_with_it() {
+    let mut stage = Stage::new(1, false);
+    stage.store(8, 4000);
+    stage.plane.woken(QUEUE, 0, 0, stage.now);
+    stage.receive(3, 2, 1000);
+    stage.call(RECEIVE);
+    stage.answer(Ok(received(5000, -1, Vec::new(), &[7, 8])));
+    assert_eq!(stage.call(GIVE_BACK), ["0", "7", "9", "4007", "8", "9", "4000"]);
+    assert!(stage.crowd.given.is_empty());
+    assert_eq!(stage.crowd.passed, [3]);
+}
+
+#[test]
 fn who_serves_for_as_long_as_it_was_shut_begins_anew() {
     let mut stage = Stage::new(1, false);
     let mut connection = 0;
