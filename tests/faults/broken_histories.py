@@ -59,6 +59,17 @@ BROKEN: dict[str, tuple[Checker, Book, str]] = {
         Book().queue(fifo=True).send(1, "a", dedup="k").send(50, "b", dedup="k"),
         "two ids",
     ),
+    "two ids long after a fault": (
+        check_messages.dedup,
+        Book()
+        .queue(fifo=True)
+        .send(1, "a", dedup="k")
+        .fault(40, "kill redis", 60)
+        .lease(100, "a")
+        .send(20_000, "b", dedup="k")
+        .lease(21_000, "a"),
+        "two ids",
+    ),
     "two ids by content": (
         check_messages.dedup,
         Book()

@@ -54,7 +54,7 @@ def _repeats(story: Story, plan: Plan, message: Message) -> bool:
     own while the service was hurt.
     """
     key = _dedup_key(plan, message)
-    if key is None or not story.hurt(message.op.began, _end(message.op)):
+    if key is None or not story.hurt(plan.name, message.op.began, _end(message.op)):
         return False
     earlier = (
         m for m in story.messages[plan.name].values() if _dedup_key(plan, m) == key and m.op.began < _end(message.op)
@@ -190,7 +190,7 @@ def _one_message(story: Story, verdict: Verdict, queue: str, key: str, window: l
     verdict.saw("dedup ids")
     verdict.saw("repeats", len(window) - 1)
     answered = {m.id for m in window if m.op.ok}
-    calm = {m.id for m in window if m.op.ok and not story.hurt(m.op.began, _end(m.op))}
+    calm = {m.id for m in window if m.op.ok and not story.hurt(queue, m.op.began, _end(m.op))}
     if len(answered) > 1 and len(calm) <= 1:
         verdict.saw("answered anew", len(answered) - 1)
     elif len(answered) > 1:

@@ -64,6 +64,15 @@ CLEAN: dict[str, tuple[Checker, Book]] = {
         .send(50, "b", dedup="k")
         .lease(99, "a"),
     ),
+    "dedup: answered anew before the queue was back": (
+        check_messages.dedup,
+        Book()
+        .queue(fifo=True)
+        .send(1, "a", dedup="k")
+        .fault(40, "kill redis", 60)
+        .send(20_000, "b", dedup="k")
+        .lease(21_000, "a"),
+    ),
     "lost: a repeat answered anew while hurt": (
         check_messages.lost,
         Book()

@@ -4,6 +4,7 @@ them, and what a loss excuses.
 
 from __future__ import annotations
 
+import bisect
 import dataclasses
 import itertools
 from collections import defaultdict
@@ -123,6 +124,11 @@ class Story:
             self._add(op)
         for op in history.ops:
             self._settle(op)
+        self._leased: dict[str, list[int]] = defaultdict(list)
+        for (queue, _, _), some in self.deliveries.items():
+            self._leased[queue] += [d.op.ended for d in some]
+        for times in self._leased.values():
+            times.sort()
         for found in self.deliveries.values():
             found.sort(key=lambda d: (self._leased_ms(d), d.it.count))
 
@@ -182,11 +188,21 @@ class Story:
             ended >= self._reach(loss) and began <= loss.ended and again >= loss.began for loss in self.history.losses
         )
 
-    def hurt(self, began: int, ended: int) -> bool:
-        """Whether a fault was there, or healed less than 8 s before, while something was asked and
-        answered (monotonic ns).
+    def hurt(self, queue: str, began: int, ended: int) -> bool:
+        """Whether a fault was there while something was asked of a queue and answered (monotonic
+        ns), or the queue had not been back for 8 s: since the heal, or since it leased a message
+        again, for a slow machine rebuilds slowly.
         """
-        return any(fault.began <= ended and _end(fault) + HELD_UP_NS >= began for fault in self.history.faults)
+        return any(
+            fault.began <= ended and self._back(queue, _end(fault)) + HELD_UP_NS >= began
+            for fault in self.history.faults
+        )
+
+    def _back(self, queue: str, healed: int) -> int:
+        """When a queue first leased a message after a time; that time when it never did."""
+        leased = self._leased[queue]
+        at = bisect.bisect_left(leased, healed)
+        return leased[at] if at < len(leased) else healed
 
     def lost_between(self, early: int, late: int) -> bool:
         """Whether Redis lost state between two times."""
