@@ -28,6 +28,7 @@ _IDS = {
     "delay.1": 17,
     "audit.1": 25,
     "claim.1": 41,
+    "history.1": 43,
 }
 
 

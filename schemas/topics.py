@@ -51,6 +51,11 @@ def delay_topic(prefix: str) -> str:
     return f"{prefix}.delay"
 
 
+def history_topic(prefix: str) -> str:
+    """Topic of what the numbers of queues were, by their names in Redis."""
+    return f"{prefix}.history"
+
+
 def audit_topic(prefix: str) -> str:
     """Topic of who has asked for what, and what came of it."""
     return f"{prefix}.audit"

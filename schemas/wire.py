@@ -33,7 +33,7 @@ from schemas.records import (
     TransactionRecord,
     UserRecord,
 )
-from schemas.records.watching import AuditRecord, MeterRecord, WatchRecord
+from schemas.records.watching import AuditRecord, HistoryRecord, MeterRecord, WatchRecord
 from schemas.registry import schema_id, schema_ids, schema_name, schema_text
 from schemas.unpack import unpack
 from schemas.vocabulary import HEADER_NAME_CHARS
@@ -55,6 +55,7 @@ AnyRecord: TypeAlias = (
     | DelayRecord
     | AuditRecord
     | ClaimRecord
+    | HistoryRecord
 )
 
 _HEAD_BYTES = 5
@@ -75,6 +76,7 @@ _TYPES: dict[str, type[AnyRecord]] = {
     "delay": DelayRecord,
     "audit": AuditRecord,
     "claim": ClaimRecord,
+    "history": HistoryRecord,
 }
 
 

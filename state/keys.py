@@ -115,3 +115,8 @@ def history_key(prefix: str, incarnation: str = "") -> str:
     when numbers were noted: bit maps by the same.
     """
     return f"{prefix}:history:{incarnation}" if incarnation else f"{prefix}:history"
+
+
+def unsaved_key(prefix: str) -> str:
+    """Names of chunks and bit maps of histories that the log does not have as they are: a set."""
+    return f"{prefix}:history-unsaved"

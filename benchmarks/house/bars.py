@@ -42,7 +42,7 @@ FACADE_ARROWS = 13
 # than seven arguments were divided. 465 of them are to errors, queues, the catalog, the log,
 # shapes, limits, settings, rights and the window. 62 are of definitions, which plan by all that
 # checks queues, tags, levels and policies; 9 of what was done and its history.
-ENGINE_FILE_ARROWS = 1150
+ENGINE_FILE_ARROWS = 1156
 # Arguments of a constructor in the engine.
 CONSTRUCTOR = 7
 MODULES = 10

@@ -25,6 +25,7 @@ from engine.queues.overview.counting import Counting
 from engine.queues.overview.history import History
 from engine.queues.overview.overview import Overview
 from engine.queues.overview.sampler import Sampler
+from engine.queues.overview.saving import Saving
 from engine.queues.policies import Policies
 from engine.queues.queues import Queues
 from engine.queues.records import QueueRecords
@@ -76,7 +77,7 @@ def wire_queues(
     making = Making(store.upkeep, catalog, topics, records)
     deletions = Deletions(prefix, log, store.upkeep, catalog, topics, records)
     counts, histories = OverviewStore(ground.connection, prefix), HistoryStore(ground.connection, prefix)
-    locks = Locks(ground.connection, prefix)
+    locks, saving = Locks(ground.connection, prefix), Saving(prefix, histories, log, catalog)
     counting = Counting(log, store.upkeep, catalog, recovery, ground.connection.clock)
     return QueueParts(
         info=info,
@@ -89,8 +90,8 @@ def wire_queues(
         pauses=Pauses(catalog, records),
         tags=Tags(prefix, log, store.upkeep, catalog, calls, records, policies),
         overview=Overview(counts, log.clock),
-        history=History(histories, counts, ground.connection.clock),
-        collector=Collector(counts, locks, catalog, owned, counting, Sampler(histories)),
+        history=History(histories, ground.connection.clock),
+        collector=Collector(counts, locks, catalog, owned, counting, Sampler(histories, saving)),
     )
 
 

@@ -36,6 +36,17 @@ class MeterRecord(Struct, frozen=True):
     rows: list[MeterRow]
 
 
+class HistoryRecord(Struct, frozen=True):
+    """The value of a record of the history topic: what the numbers of a life of a queue were in a
+    stretch of time, packed as Redis has it; without an incarnation, when numbers were noted.
+    """
+
+    incarnation: str
+    span: str
+    number: int
+    packed: bytes
+
+
 class AlertPolicy(Struct, frozen=True):
     """It fires when `measurement` of `subject` is at `threshold` or above; tag "" = of the queue as
     a whole.

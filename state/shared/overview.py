@@ -80,14 +80,6 @@ class OverviewStore:
         if names := [*incarnations]:
             await self._ask("HDEL", self._rows, *names)
 
-    async def one(self, incarnation: str) -> Counted | None:
-        """Returns the row of a queue; None = there is none that can be read."""
-        packed = await self._ask("HGET", self._rows, incarnation)
-        try:
-            return None if packed is None else _DECODER.decode(packed)
-        except msgspec.DecodeError:
-            return None
-
     async def size(self) -> int:
         """Returns how many rows there are."""
         return int(await self._ask("HLEN", self._rows))

@@ -79,9 +79,8 @@ class Collector:
             try:
                 async with self._locks.held("overview", hold_ms=HOLD_MS, wait_s=0) as hold:
                     self._turns = Turns()
-                    rows = await self.store.all()
-                    self._counting.begin(rows)
-                    self._sampler.begin(rows)
+                    self._counting.begin(await self.store.all())
+                    self._sampler.begin()
                     while hold.is_valid:
                         await self._round(hold)
                         await asyncio.sleep(ROUND_S)
@@ -130,8 +129,6 @@ class Collector:
         """Drops the rows of queues that are gone, and has those counted again that Redis lost."""
         rows = await self.store.names()
         gone = (rows | self._turns.rows) - self._catalog.by_incarnation.keys()
+        await self._sampler.drop(gone)  # first: what has no row is not found again
         await self.store.drop(gone)
-        await self._sampler.drop(gone)
-        if not self._turns.rows <= rows:
-            self._sampler.note_lost()
         self._turns.keep_rows(rows & self._catalog.by_incarnation.keys())

@@ -11,15 +11,13 @@ from engine.shapes import QueueHistory
 from state.clock.service_clock import ServiceClock
 from state.errors import StateError
 from state.shared.history import HistoryStore
-from state.shared.overview import Counted, OverviewStore
 
 
 class History:
     """Any number of tasks may ask; each reads up to 15 kB for a tag."""
 
-    def __init__(self, store: HistoryStore, rows: OverviewStore, clock: ServiceClock) -> None:
+    def __init__(self, store: HistoryStore, clock: ServiceClock) -> None:
         self._store = store
-        self._rows = rows
         self._clock = clock
 
     async def of(self, queue: Queue, span_name: str) -> QueueHistory:
@@ -32,11 +30,10 @@ class History:
         end = self._clock.now_ms() // span.step_ms + 1
         numbers = range((end - span.steps) // span.length, (end - 1) // span.length + 1)
         try:
-            noted, found, row = await asyncio.gather(
-                self._store.noted(span.name, numbers),
-                self._store.read(queue.incarnation, span.name, numbers),
-                self._rows.one(queue.incarnation),
+            noted, found = await asyncio.gather(
+                self._store.noted(span.name, numbers), self._store.read(queue.incarnation, span.name, numbers)
             )
+            newest = None if any(found) else await self._store.newest(queue.incarnation, span.name, numbers.start)
         except StateError as error:
             raise StoreUnavailable(str(error)) from error
         slots = {
@@ -46,12 +43,14 @@ class History:
             if bits >> place & 1
         }
         chunks = {number: Chunk.unpack(data) for number, data in zip(numbers, found, strict=True) if data is not None}
-        return _shown(queue, span, range(end - span.steps, end), slots, chunks, row)
+        if newest is not None:  # nothing has changed since
+            chunks[numbers.start] = Chunk.unpack(newest).after()
+        return _shown(queue, span, range(end - span.steps, end), slots, chunks)
 
 
-def _shown(queue: Queue, span: Span, asked: range, noted: set[int], chunks: dict[int, Chunk], row: Counted | None) -> QueueHistory:
+def _shown(queue: Queue, span: Span, asked: range, noted: set[int], chunks: dict[int, Chunk]) -> QueueHistory:
     """The numbers at each slot; None where nothing was noted, and before the queue was made."""
-    changes = _changes(span, chunks, row)
+    changes = _changes(span, chunks)
     made = queue.record.created_at_ms // span.step_ms
     columns: list[dict[str, int] | None] = []
     now: dict[str, int] | None = next((numbers for slot, numbers in changes if slot < 0), None)
@@ -71,13 +70,12 @@ def _shown(queue: Queue, span: Span, asked: range, noted: set[int], chunks: dict
     )
 
 
-def _changes(span: Span, chunks: dict[int, Chunk], row: Counted | None) -> list[tuple[int, dict[str, int] | None]]:
+def _changes(span: Span, chunks: dict[int, Chunk]) -> list[tuple[int, dict[str, int] | None]]:
     """From which slot on the queue had which numbers; slot -1 = before all that is known. Where no
     chunk tells, nothing has changed.
     """
     if not chunks:
-        known = None if row is None else Chunk(list(row.done))
-        return [] if known is None or row is None else [(-1, _named(known.tags, known.numbers(row)))]
+        return []
     first = chunks[min(chunks)]
     changes: list[tuple[int, dict[str, int] | None]] = [(-1, None if first.before is None else _named(first.tags, first.before))]
     for number, chunk in sorted(chunks.items()):

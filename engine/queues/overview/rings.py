@@ -64,6 +64,15 @@ class Chunk:
             chunk.add(found[begin], [was + by for was, by in zip(last, found[begin + 1 : begin + 1 + width], strict=True)])
         return chunk
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether it has no point."""
+        return not self._packed
+
+    def after(self) -> Chunk:
+        """Returns one of a later time, without a point yet."""
+        return Chunk(self.tags, self.last)
+
     def pack(self) -> bytes:
         """Returns it as it is kept."""
         head = [len(self.tags), *self.tags, int(self.before is not None), *(self.before or ())]

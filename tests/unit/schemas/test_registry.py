@@ -27,7 +27,7 @@ from schemas.records import (
     TransactionRecord,
     UserRecord,
 )
-from schemas.records.watching import AuditRecord, MeterRecord, WatchRecord
+from schemas.records.watching import AuditRecord, HistoryRecord, MeterRecord, WatchRecord
 from schemas.registry import schema_id, schema_ids, schema_name, schema_text, subjects, version_id, versions
 from schemas.vocabulary import EventKind, Outcome, TaskStatus, TransactionStep
 
@@ -48,6 +48,7 @@ TYPES: dict[str, type[Struct]] = {
     "delay": DelayRecord,
     "audit": AuditRecord,
     "claim": ClaimRecord,
+    "history": HistoryRecord,
 }
 WORDS = {
     "EventKind": [str(k) for k in EventKind],
@@ -87,6 +88,7 @@ def test_an_id_never_changes_and_names_one_schema() -> None:
         40: "generation.1",
         41: "claim.1",
         42: "snapshot.1",
+        43: "history.1",
     }
 
     assert {number: schema_name(number) for number in schema_ids()} == names
