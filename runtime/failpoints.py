@@ -31,6 +31,7 @@ POINTS: Final[dict[str, str]] = {
     "move.before_settle": "the copy is known to be there (also one of a mover before), the source is not settled",
     "move.after_settle": "the source is settled, nobody has been told",
     "redrive.claimed": "dead letters are claimed for a task, none is moved",
+    "redrive.paged": "outcomes of a task are written, its progress is not",
     "redrive.saved": "the progress of a task is written",
     "drain.before_append": "entries are taken from the outbox, the journal does not have them",
     "drain.appended": "the journal has entries that are still in the outbox",

@@ -29,6 +29,7 @@ _IDS = {
     "audit.1": 25,
     "claim.1": 41,
     "history.1": 43,
+    "outcomes.1": 44,
 }
 
 

@@ -25,6 +25,7 @@ from schemas.records import (
     KeyRecord,
     Message,
     Origin,
+    OutcomesRecord,
     PositionRecord,
     ProducerGroupRecord,
     QueueRecord,
@@ -56,6 +57,7 @@ AnyRecord: TypeAlias = (
     | AuditRecord
     | ClaimRecord
     | HistoryRecord
+    | OutcomesRecord
 )
 
 _HEAD_BYTES = 5
@@ -77,6 +79,7 @@ _TYPES: dict[str, type[AnyRecord]] = {
     "audit": AuditRecord,
     "claim": ClaimRecord,
     "history": HistoryRecord,
+    "outcomes": OutcomesRecord,
 }
 
 

@@ -9,7 +9,16 @@ from engine.errors import EngineError, QueueNotFound, QueueRenewed
 from engine.rules.queue import Queue
 from runtime.signals import Signal
 from schemas.accounts import account_of
-from schemas.records import ClaimRecord, GenerationRecord, KeyRecord, ProducerGroupRecord, QueueRecord, TaskRecord, UserRecord
+from schemas.records import (
+    ClaimRecord,
+    GenerationRecord,
+    KeyRecord,
+    OutcomesRecord,
+    ProducerGroupRecord,
+    QueueRecord,
+    TaskRecord,
+    UserRecord,
+)
 from schemas.records.watching import WatchRecord
 from schemas.wire import AnyRecord
 
@@ -17,7 +26,9 @@ REMEMBER_DELETED_MS = 60_000
 
 _T = TypeVar("_T")
 
-ControlRecord = QueueRecord | KeyRecord | TaskRecord | UserRecord | ProducerGroupRecord | WatchRecord | GenerationRecord | ClaimRecord
+ControlRecord = (
+    QueueRecord | KeyRecord | TaskRecord | OutcomesRecord | UserRecord | ProducerGroupRecord | WatchRecord | GenerationRecord | ClaimRecord
+)
 
 
 class Tables:
@@ -41,6 +52,7 @@ class Tables:
         self.keys: dict[str, KeyRecord] = {}
         self.accounts: dict[str, int] = {}  # how many keys each account has but the default one
         self.tasks: dict[str, TaskRecord] = {}
+        self.outcomes: dict[str, OutcomesRecord] = {}  # by <task>/<page>
         self.users: dict[str, UserRecord] = {}
         self.producer_groups: dict[str, ProducerGroupRecord] = {}
         self.watches: dict[str, WatchRecord] = {}  # by the name of the queue, which may have another life by now
@@ -70,6 +82,8 @@ class Tables:
             self.rights_changed("")
         elif kind == "task" and (value is None or isinstance(value, TaskRecord)):
             put(self.tasks, name, value)
+        elif kind == "outcomes" and (value is None or isinstance(value, OutcomesRecord)):
+            put(self.outcomes, name, value)
         elif kind == "user" and (value is None or isinstance(value, UserRecord)):
             put(self.users, name, value)
         elif kind == "producers" and (value is None or isinstance(value, ProducerGroupRecord)):

@@ -45,11 +45,13 @@ class Preview(Struct, frozen=True):
 
 
 class Copied(Struct, frozen=True):
-    """A copy of a message that `queue` has; `removed`: the message was deleted."""
+    """A copy of a message that `queue` has; `removed`: whether the message was deleted, None = not
+    known.
+    """
 
     sent: Sent
     queue: str
-    removed: bool
+    removed: bool | None
 
 
 class Move(Struct, frozen=True, gc=False):

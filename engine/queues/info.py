@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeAlias
 
-from engine.errors import LogUnavailable
 from engine.log import Log
 from engine.rules.queue import Queue
 from engine.rules.rights import Targets, as_asked
@@ -47,10 +45,8 @@ class Info:
         await asyncio.gather(*(self._show(queue.incarnation, number) for number in ids))
         looks = asyncio.gather(*(self._window.call(queue, lambda g, u=unit: self._upkeep.info(u, g, ids)) for unit in queue.units))  # type: ignore[misc]
         parts = [(queue.topic, p) for p in range(len(queue.units))]
-        ends: dict[tuple[str, int], int] = {}
-        with contextlib.suppress(LogUnavailable):
-            ends = await self._log.end_offsets(parts)
-        units = await looks
+        # Without its ends nobody knows what is stored, and whoever scales or alarms by 0 is misled.
+        ends, units = await asyncio.gather(self._log.end_offsets(parts), looks)
         for (_, p), rows in zip(parts, units, strict=True):
             if any(row.cursor < ends.get((queue.topic, p), 0) for row in rows):
                 # Loaded now, also when nobody uses the queue: after a loss of Redis `stored` hides

@@ -5,20 +5,21 @@ Each method passes the gate before anything else. Longer than 250 lines: a metho
 
 from __future__ import annotations
 
-import contextlib
+import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 
 from msgspec import structs
 
-from engine.errors import EngineError, LogUnavailable, NotAllowedOnQueue, NotStored
+from engine.errors import EngineError, LogUnavailable, NotAllowedOnQueue, NotStored, Unavailable
 from engine.gate import Gate
 from engine.handles.parts import HandleParts
 from engine.meters.meters import NO_TAG
 from engine.move.shapes import Copied
 from engine.queues.callers.quotas import FREE
 from engine.receive.parts import ReceiveParts
+from engine.rules.queue import Queue
 from engine.rules.rights import NOBODY
 from engine.send.parts import SendParts
 from engine.services.bounded import bounded
@@ -30,6 +31,10 @@ from schemas.filters import Filter, Text
 from schemas.identity import incarnation_in
 from schemas.records import Message
 from schemas.vocabulary import Operation, Reason, Verb
+from state.errors import StateError
+
+# So long before its bound a verb has its answer, whatever it still waits for.
+ANSWER_S = 0.5
 
 
 class MessageService:
@@ -231,8 +236,10 @@ class MessageService:
     ) -> Copied:
         """Sends what `edit` makes of a message to `destination`, None = to where it came from, a
         message that came from nowhere to its own queue. `remove`: deletes the message when the copy
-        is stored, unless it is leased. Raises MessageNotFound, NotAllowedOnQueue, and as `send`.
+        is stored, unless it is leased. Raises MessageNotFound, NotAllowedOnQueue, and as `send`:
+        nothing once the copy is stored.
         """
+        until = asyncio.get_running_loop().time() + MESSAGES_S - ANSWER_S
         found = await self._gate.queue(by, Verb.PEEK, queue)
         if remove:
             await self._gate.queue(by, Verb.DELETE_MESSAGE, queue)
@@ -248,12 +255,18 @@ class MessageService:
             # By the id of the original, or its body, the copy would be a repeat of it, and dropped.
             entry = structs.replace(entry, dedup_id=peeked.id)
         (sent,) = await self.send(by, name, [entry])
-        removed = False
-        if remove:
-            with contextlib.suppress(EngineError):  # the copy is stored, so it must not seem to have failed
-                await self._browse.delete(found, id, unreceived=False)
-                removed = True
-        return Copied(sent, name, removed)
+        return Copied(sent, name, await self._removed(found, id, until) if remove else False)
+
+    async def _removed(self, queue: Queue, id: str, until: float) -> bool | None:
+        """Deletes a message unless it is leased; whether it did, None = not known by `until`."""
+        left_s = until - asyncio.get_running_loop().time()
+        try:
+            await bounded(max(left_s, 0.0))(self._browse.delete)(queue, id, unreceived=False)
+        except (Unavailable, StateError):
+            return None
+        except EngineError:
+            return False
+        return True
 
     @bounded(MESSAGES_S)
     async def cancel(self, by: Principal, queue: str, id: str) -> None:

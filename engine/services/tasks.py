@@ -67,7 +67,8 @@ class TaskService:
         found = await self._gate.queue(by, Verb.REDRIVE, queue)
         target = await self._target(by, destination)
         choice = choice_of(by, choice)
-        return _shown(by, await self._tasks.redrive(found, by.id, target, filter, rate, alone=alone, ids=ids, choice=choice))
+        task = self._tasks.planned(found, by.id, target, filter, rate, ids=ids, choice=choice)
+        return _shown(by, await self._tasks.begin(found, task, alone=alone))
 
     async def _target(self, by: Principal, destination: str | None) -> Queue | None:
         if destination is None:
@@ -91,13 +92,15 @@ class TaskService:
         target, choice = await self._target(by, destination), choice_of(by, choice)
         await self._gate.sync()
         found = await sources(by, self._catalog, self._access, self._tasks, ids)
-        plans = [(queue, some) for queue, some in found if queue is not target]
-        for queue, some in plans:  # what is wrong is said before one is started
-            await self._tasks.planned(queue, by.id, target, filter, rate, ids=some, choice=choice)
+        plans = [  # what is wrong is said before one is started
+            (queue, self._tasks.planned(queue, by.id, target, filter, rate, ids=some, choice=choice))
+            for queue, some in found
+            if queue is not target
+        ]
         started = []
-        for queue, some in plans:
+        for queue, task in plans:
             note(by.id, by.key_id, Verb.REDRIVE, queue.name, subject="" if target is None else target.name)
-            started.append(_shown(by, await self._tasks.redrive(queue, by.id, target, filter, rate, ids=some, choice=choice)))
+            started.append(_shown(by, await self._tasks.begin(queue, task)))
         return started
 
     @bounded(MESSAGES_S)
@@ -140,8 +143,8 @@ class TaskService:
         choice: Choice | None,
         scan: Scan,
     ) -> Preview:
-        planned = await self._tasks.planned(queue, by.id, target, filter, 0, ids=ids, choice=choice)
-        return preview_for(by.account, await self._tasks.preview(queue, await self._tasks.placed(queue, planned), scan))
+        task, _ = await self._tasks.placed(queue, self._tasks.planned(queue, by.id, target, filter, 0, ids=ids, choice=choice))
+        return preview_for(by.account, await self._tasks.preview(queue, task, scan))
 
     @bounded(MESSAGES_S)
     async def list_tasks(self, by: Principal, queue: str) -> list[TaskInfo]:

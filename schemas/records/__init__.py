@@ -191,7 +191,7 @@ class TaskRecord(Struct, frozen=True):
 
     `chosen`: the offsets that it may still move, by partition; None = all.
     `destination_incarnation`: the life of the destination that is meant, empty = not noted.
-    `outcomes`: what came of each letter so far (engine/move/tasks/outcomes.py).
+    `outcome_pages`, `outcomes`: what came of each letter so far (engine/move/tasks/outcomes.py).
     """
 
     id: str
@@ -214,7 +214,18 @@ class TaskRecord(Struct, frozen=True):
     chosen: list[list[int]] | None = None
     destination_incarnation: str = ""
     choice: Choice | None = None
+    outcome_pages: list[str] = []
     outcomes: bytes = b""
+
+
+class OutcomesRecord(Struct, frozen=True):
+    """The value of a control record with key `outcomes/<id of a task>/<page>`: what came of some of
+    its letters, if the record of the task names the page.
+    """
+
+    task: str
+    at_ms: int
+    rows: bytes
 
 
 class OpenDelivery(Struct, frozen=True, gc=False):

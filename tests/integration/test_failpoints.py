@@ -45,6 +45,7 @@ def disarmed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     ):
         monkeypatch.setattr(f"engine.{module}.MOVER_LEASE_MS", MOVE_MS)
     monkeypatch.setattr("engine.transactions.finisher.TAKE_UP_MS", MOVE_MS)
+    monkeypatch.setattr("engine.move.tasks.outcomes.PAGE", 4)
     yield
     disarm()
 

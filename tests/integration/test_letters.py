@@ -12,10 +12,18 @@ from typing import Any
 import pytest
 
 from engine.engine import Engine
-from engine.errors import InvalidValue, MessageNotFound, NotAllowedOnQueue, NotAuthorised
+from engine.errors import (
+    InvalidValue,
+    LogUnavailable,
+    MessageNotFound,
+    NotAllowedOnQueue,
+    NotAuthorised,
+    StoreUnavailable,
+)
 from engine.move.shapes import Letter
 from engine.move.tasks import outcomes as outcomes_module
 from engine.move.tasks import preview as preview_module
+from engine.move.tasks.outcomes import rows_of
 from engine.shapes import Principal, SendEntry, TaskInfo
 from facade.dialects.native.wire.letters.shapes import CopyMessageBody
 from facade.dialects.native.wire.translate import edit_of
@@ -24,6 +32,7 @@ from runtime.failpoints import arm, disarm
 from schemas.filters import Condition, Filter
 from schemas.records import Attribute, Choice, Message
 from schemas.records.settings import QueueSettings, RedrivePolicy
+from state.errors import StateUnavailable
 from tests.integration.conftest import MakeEngine
 from tests.integration.drive import BY, ack, drain, eventually, receive
 
@@ -113,6 +122,7 @@ async def check_moved(engine: Engine, letters: list[Letter], ids: dict[str, str]
     ("point", "times"),
     [
         ("redrive.claimed", 3),
+        ("redrive.paged", 2),
         ("redrive.saved", 1),
         ("move.held", 40),
         ("move.appended", 40),
@@ -121,8 +131,10 @@ async def check_moved(engine: Engine, letters: list[Letter], ids: dict[str, str]
     ],
 )
 async def test_each_chosen_letter_has_one_outcome_whatever_kills_the_runner(
-    own_engine: Engine, point: str, times: int
+    own_engine: Engine, monkeypatch: pytest.MonkeyPatch, point: str, times: int
 ) -> None:
+    monkeypatch.setattr(outcomes_module, "PAGE", 30)
+
     async def died() -> bool:
         return failpoints._armed[point].seen >= times
 
@@ -136,11 +148,34 @@ async def test_each_chosen_letter_has_one_outcome_whatever_kills_the_runner(
     done = await ended(own_engine, task)
 
     letters = await outcomes(own_engine, task, limit=7)
+    record = own_engine.catalog.tasks[task.id]
+    assert (len(record.outcome_pages), len(rows_of(record, {}))) == (6, 20)
     assert (done.status, done.moved, done.failed) == ("completed", len(chosen), 0)
     assert {letter.id for letter in letters} == set(chosen.values())
     assert Counter(letter.outcome for letter in letters) == {"moved": len(chosen)}
     await check_moved(own_engine, letters, ids)
     assert sorted(await drain(own_engine, "q", expect=len(chosen))) == sorted(chosen)
+
+
+async def test_a_task_that_is_forgotten_takes_its_outcomes_with_it(
+    own_engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outcomes_module, "PAGE", 2)
+    await with_letters(own_engine, "q", *(str(n) for n in range(5)))
+    catalog = own_engine.catalog
+    # What a runner leaves that ends between a page and the record of its task.
+    arm("redrive.paged=raise*1")
+    task = await own_engine.tasks.redrive(BY, "q-dlq", None, None, 0)
+    await ended(own_engine, task)
+    assert len(catalog.tasks[task.id].outcome_pages) == 2
+    assert len(catalog.outcomes) == 3
+
+    monkeypatch.setattr("engine.move.tasks.redrive.KEEP_ENDED_MS", 0)
+
+    async def forgotten() -> bool:
+        return not catalog.tasks and not catalog.outcomes
+
+    await eventually(forgotten)
 
 
 async def test_outcomes_say_why_a_chosen_letter_was_not_moved(own_engine: Engine) -> None:
@@ -333,6 +368,50 @@ async def test_an_edited_copy_goes_home_or_elsewhere_and_the_letter_stays_or_goe
     with pytest.raises(NotAllowedOnQueue, match="name a destination"):
         await engine.messages.copy_message(BY, "q-dlq", ids["worse"], None, edited)
     assert await drain(engine, "q", patience_ms=100) == []
+
+
+@pytest.mark.parametrize(
+    "fault", [StoreUnavailable("gone"), StateUnavailable("gone"), None], ids=["away", "lost", "hanging"]
+)
+async def test_a_copy_that_is_stored_never_seems_to_have_failed(
+    own_engine: Engine, monkeypatch: pytest.MonkeyPatch, fault: Exception | None
+) -> None:
+    ids = await with_letters(own_engine, "q", "bad")
+    monkeypatch.setattr("engine.services.messages.MESSAGES_S", 1.0)
+    hangs = asyncio.Event()
+
+    async def no_answer(*_: Any, **__: Any) -> None:
+        if fault is not None:
+            raise fault
+        await hangs.wait()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(own_engine.messages._browse, "delete", no_answer)
+        copied = await own_engine.messages.copy_message(
+            BY, "q-dlq", ids["bad"], None, edit_of(CopyMessageBody()), remove=True
+        )
+        assert copied.removed is None
+        hangs.set()
+    assert await drain(own_engine, "q", expect=1) == ["bad"]
+
+
+async def test_what_is_stored_is_never_said_to_be_none(own_engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = own_engine
+    await with_letters(engine, "q", "bad")
+
+    async def no_answer(*_: Any) -> Any:
+        raise LogUnavailable("Kafka is away")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(engine.log, "end_offsets", no_answer)
+        for verb in (
+            engine.queues.get_queue(BY, "q-dlq"),
+            engine.queues.list_tags(BY, "q-dlq"),
+            engine.tasks.redrive_all(BY, None, None, 0),
+        ):
+            with pytest.raises(LogUnavailable):
+                await verb
+    assert (await engine.queues.get_queue(BY, "q-dlq")).tags[0].backlog == 1
 
 
 @pytest.mark.parametrize("by_content", [False, True])

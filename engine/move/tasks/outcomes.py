@@ -1,17 +1,28 @@
-"""What came of each dead letter that a task has come to, as its record keeps it: written together
-with the positions, so a letter has one outcome, whoever was killed.
+"""What came of each dead letter that a task has come to, as control records keep it: written
+together with the positions, so a letter has one outcome, whoever was killed.
+
+The record of a task is written each second, so it has the last outcomes only. Those before them are
+in pages, records that are written once, under names that nobody has used. A page counts when the
+record of its task names it: who is killed between the two, or loses the task to another worker,
+leaves a page that nobody reads, and `Tasks` deletes it with the pages of tasks that are forgotten.
 """
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from uuid import uuid4
 
 import msgspec
 
-# A record has so many at most, of the letters that its task came to first: as many as ids may be
-# chosen. All workers have each record in memory, with some ten bytes for an outcome.
+from runtime.clock import now_ms
+from schemas.records import OutcomesRecord, TaskRecord
+
+# A task has so many at most, of the letters that it came to first: as many as ids may be chosen.
+# All workers have each in memory, in some ten bytes.
 MOST = 10_000
+# So many are in a page; the record of a task has fewer.
+PAGE = 500
 
 
 class Row(msgspec.Struct, frozen=True, array_like=True):
@@ -43,16 +54,31 @@ class Ledger(msgspec.Struct):
 _rows = msgspec.msgpack.Decoder(list[Row])
 
 
-def with_rows(packed: bytes, rows: Sequence[Row]) -> bytes:
-    """What a record has, and some more; those beyond MOST are dropped."""
-    if not rows:
-        return packed
-    before = rows_of(packed)
-    if len(before) >= MOST:
-        return packed
-    return zlib.compress(msgspec.msgpack.encode([*before, *rows][:MOST]), 1)
+def with_rows(task: TaskRecord, rows: Sequence[Row]) -> tuple[TaskRecord, dict[str, OutcomesRecord]]:
+    """A task with some more outcomes, and by their keys the control records to write before its
+    own; what is beyond MOST is dropped.
+    """
+    left = MOST - len(task.outcome_pages) * PAGE
+    if not rows or left <= 0:
+        return task, {}
+    tail = [*_unpacked(task.outcomes), *rows][:left]
+    names, pages = list(task.outcome_pages), dict[str, OutcomesRecord]()
+    while len(tail) >= PAGE:
+        names.append(uuid4().hex[:12])
+        pages[f"outcomes/{task.id}/{names[-1]}"] = OutcomesRecord(task.id, now_ms(), _packed(tail[:PAGE]))
+        tail = tail[PAGE:]
+    return msgspec.structs.replace(task, outcome_pages=names, outcomes=_packed(tail)), pages
 
 
-def rows_of(packed: bytes) -> list[Row]:
-    """The outcomes of a record, in the order in which its task came to them."""
+def rows_of(task: TaskRecord, pages: Mapping[str, OutcomesRecord]) -> list[Row]:
+    """The outcomes of a task, in the order in which it came to them; `pages` as of Tables."""
+    found = [pages.get(f"{task.id}/{name}") for name in task.outcome_pages]
+    return [row for packed in (*(page.rows for page in found if page is not None), task.outcomes) for row in _unpacked(packed)]
+
+
+def _packed(rows: Sequence[Row]) -> bytes:
+    return zlib.compress(msgspec.msgpack.encode(rows), 1) if rows else b""
+
+
+def _unpacked(packed: bytes) -> list[Row]:
     return _rows.decode(zlib.decompress(packed)) if packed else []

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final, TypeAlias
 from uuid import uuid4
 
@@ -20,10 +20,10 @@ from engine.catalog.catalog import Catalog, Change
 from engine.errors import EngineError, NotAllowedOnQueue, TaskEnded
 from engine.log import Log
 from engine.move.tasks.destinations import Destinations, no_task
-from engine.move.tasks.outcomes import Row, with_rows
+from engine.move.tasks.outcomes import Row
 from engine.move.tasks.preview import Previews
 from engine.move.tasks.selection import Offsets, check_choice, chosen_offsets, left_of, next_chosen
-from engine.move.tasks.task_runner import TaskRunner
+from engine.move.tasks.task_runner import TaskRunner, write_task
 from engine.rules.ids import Ids
 from engine.rules.limits import A_DEAD_LETTER_QUEUE, check_asked, check_filter
 from engine.rules.queue import Queue
@@ -78,26 +78,12 @@ class Tasks:
         await self._background.stop()
         self._loop_task = None
 
-    async def redrive(
-        self,
-        queue: Queue,
-        principal: str,
-        destination: Queue | None,
-        filter: Filter | None,
-        rate: int,
-        *,
-        alone: bool = False,
-        ids: Sequence[str] | None = None,
-        choice: Choice | None = None,
-    ) -> TaskRecord:
-        """Starts a task over what is in `queue` now. `rate` messages a second, 0 = no bound. Raises
-        InvalidValue, NotAllowedOnQueue.
+    async def begin(self, queue: Queue, task: TaskRecord, *, alone: bool = False) -> TaskRecord:
+        """Starts a planned task over what is in `queue` now. Raises Unavailable.
 
         `alone`: raises NotAllowedOnQueue unless the queue is somebody's dead-letter queue and no
-        other task is emptying it. `ids`: only these messages, see `chosen_offsets`; `choice`: only
-        such.
+        other task is emptying it.
         """
-        task = await self.planned(queue, principal, destination, filter, rate, ids=ids, choice=choice)
         async with self._catalog.change(f"redrive/{queue.name}") as change:
             if not alone:
                 return await self._begin(queue, task, change)
@@ -109,7 +95,7 @@ class Tasks:
                 raise NotAllowedOnQueue(f"a task is emptying {queue.name!r} already", field="source", given=queue.name)
             return await self._begin(queue, task, change)
 
-    async def planned(
+    def planned(
         self,
         queue: Queue,
         principal: str,
@@ -120,7 +106,9 @@ class Tasks:
         ids: Sequence[str] | None = None,
         choice: Choice | None = None,
     ) -> TaskRecord:
-        """A task that is not begun. Raises InvalidValue, NotAllowedOnQueue."""
+        """A task that is not begun. `rate` messages a second, 0 = no bound. `ids`: only these
+        messages, see `chosen_offsets`; `choice`: only such. Raises InvalidValue, NotAllowedOnQueue.
+        """
         check_asked("rate", rate)
         check_filter(filter)
         check_choice(choice)
@@ -148,9 +136,9 @@ class Tasks:
             choice=choice,
         )
 
-    async def placed(self, queue: Queue, task: TaskRecord) -> TaskRecord:
-        """A planned task over what is in the queue now. What was chosen and is not there has its
-        outcome.
+    async def placed(self, queue: Queue, task: TaskRecord) -> tuple[TaskRecord, list[Row]]:
+        """A planned task over what is in the queue now, and the outcomes of what was chosen and is
+        not there.
         """
         choice, chosen = task.choice or Choice(), task.chosen
         parts = [(queue.topic, p) for p in range(len(queue.units))]
@@ -163,17 +151,17 @@ class Tasks:
         if choice.to_ms:
             at = await self._log.offsets_at(parts, choice.to_ms)
             spans = [(low, min(high, at.get(part, high))) for part, (low, high) in zip(parts, spans, strict=True)]
-        return msgspec.structs.replace(
+        placed = msgspec.structs.replace(
             task,
             end_offsets=[high for _, high in spans],
             next_offsets=[next_chosen(chosen, p, low, high) for p, (low, high) in enumerate(spans)],
             expected=await self.backlog(queue) if chosen is None else sum(map(len, chosen)),
-            outcomes=with_rows(b"", _out_of(chosen or [], kept, spans)),
         )
+        return placed, _out_of(chosen or [], kept, spans)
 
     async def _begin(self, queue: Queue, task: TaskRecord, change: Change) -> TaskRecord:
-        task = await self.placed(queue, task)
-        await change.write(f"task/{task.id}", task)
+        task, rows = await self.placed(queue, task)
+        await write_task(change, task, rows)
         self._kick.set()
         return task
 
@@ -230,16 +218,20 @@ class Tasks:
                     self._running[task.id] = runner
                     runner.add_done_callback(lambda _, id=task.id: self._running.pop(id, None))  # type: ignore[misc]
                 elif task.status != TaskStatus.RUNNING and now_ms() - task.modified_at_ms > KEEP_ENDED_MS:
-                    with contextlib.suppress(EngineError):
-                        await self._forget(task.id)
+                    await self._forget("task", task.id, self._catalog.tasks)
+            for name, page in list(self._catalog.outcomes.items()):
+                if page.task not in self._catalog.tasks and now_ms() - page.at_ms > KEEP_ENDED_MS:
+                    await self._forget("outcomes", name, self._catalog.outcomes)
             self._kick.clear()
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._kick.wait(), 1.0)
 
-    async def _forget(self, id: str) -> None:
-        async with self._catalog.change(f"task/{id}") as change:
-            if id in self._catalog.tasks:
-                await change.write(f"task/{id}", None)
+    async def _forget(self, kind: str, name: str, known: Mapping[str, object]) -> None:
+        """Deletes a control record, now or in the next round."""
+        with contextlib.suppress(EngineError):
+            async with self._catalog.change(f"{kind}/{name}") as change:
+                if name in known:
+                    await change.write(f"{kind}/{name}", None)
 
 
 def _out_of(chosen: Offsets, kept: Sequence[tuple[int, int]], spans: Sequence[tuple[int, int]]) -> list[Row]:

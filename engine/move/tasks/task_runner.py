@@ -13,7 +13,7 @@ import logging
 
 import msgspec
 
-from engine.catalog.catalog import Catalog
+from engine.catalog.catalog import Catalog, Change
 from engine.errors import EngineError, QueueNotFound, QueueRenewed
 from engine.move.tasks.destinations import Destinations
 from engine.move.tasks.outcomes import Ledger, Row, with_rows
@@ -88,7 +88,7 @@ class TaskRunner:
                 async with self._catalog.change(key) as change:
                     current = self._as_it_was(task)
                     if beyond and current:
-                        await change.write(key, _with_beyond(current, beyond))
+                        await write_task(change, _with_beyond(current, beyond), beyond)
                 return True
         except (EngineError, StateError) as error:
             logger.warning("action=cancel task=%s error=%s", task.id, error)
@@ -161,11 +161,10 @@ class TaskRunner:
                 # From then on the journal has what was moved beyond the positions.
                 modified_at_ms=task.modified_at_ms if any(ledger.moved or ()) and not ended else now_ms(),
                 chosen=left_of(task.chosen, task.next_offsets, ended=ended),
-                outcomes=with_rows(task.outcomes, ledger.rows),
             )
-            if ended:
-                record = _with_beyond(record, await self._beyond(queue, before, task, ledger))
-            await change.write(f"task/{task.id}", record)
+            beyond = await self._beyond(queue, before, task, ledger) if ended else []
+            record = _with_beyond(record, beyond)
+            await write_task(change, record, [*ledger.rows, *beyond])
             reached("redrive.saved")
         return None if ledger.moved is None else Known(place_of(record), ledger.moved)
 
@@ -205,6 +204,14 @@ def _rows_beyond(task: TaskRecord, moved: Moved) -> list[Row]:
 
 
 def _with_beyond(task: TaskRecord, rows: list[Row]) -> TaskRecord:
-    """A task that has ended, with what was moved beyond its positions."""
-    outcomes = with_rows(task.outcomes, rows)
-    return msgspec.structs.replace(task, moved=task.moved + len(rows), total=task.total + len(rows), outcomes=outcomes)
+    """A task that counts what was moved beyond its positions."""
+    return msgspec.structs.replace(task, moved=task.moved + len(rows), total=task.total + len(rows))
+
+
+async def write_task(change: Change, task: TaskRecord, rows: list[Row]) -> None:
+    """Writes a task with some more outcomes: what it is to name first."""
+    task, pages = with_rows(task, rows)
+    for key, page in pages.items():
+        await change.write(key, page)
+        reached("redrive.paged")
+    await change.write(f"task/{task.id}", task)

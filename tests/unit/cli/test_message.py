@@ -249,7 +249,8 @@ def test_search_ends_with_the_last_page_or_when_it_has_enough(cli: Cli) -> None:
 
 def test_copy_sends_what_was_edited_and_says_when_the_message_stays(cli: Cli, tmp_path: Path) -> None:
     copied = {"id": "n", "queue": "q2", "copied_from": "m", "removed": True}
-    cli.service.on("POST /v1/queues/q/messages/m/copy", (200, copied), (200, {**copied, "removed": False}))
+    kept = [(200, {**copied, "removed": removed}) for removed in (False, None)]
+    cli.service.on("POST /v1/queues/q/messages/m/copy", (200, copied), *kept)
     (tmp_path / "f").write_bytes(b"\xff")
 
     words = ["--to", "q2", "--attribute", "kind=a", "--group", "g", "--dedup-id", "d", "--remove"]
@@ -258,12 +259,16 @@ def test_copy_sends_what_was_edited_and_says_when_the_message_stays(cli: Cli, tm
     ran = cli("message", "copy", "q", "m", "--file", str(tmp_path / "f"), "--remove", "-o", "name")
     assert (ran.code, ran.out) == (1, "n\n")
     assert "the copy n was sent, and message m was not deleted" in ran.err
+    ran = cli("message", "copy", "q", "m", "--remove", "-o", "name")
+    assert (ran.code, ran.out) == (1, "n\n")
+    assert "the copy n was sent; whether message m was deleted is not known" in ran.err
     assert cli("message", "copy", "q", "m", "x", "--file", "f").code == 2
 
     edited = {"body": "mended", "destination": "q2", "attributes": {"kind": "a"}, "group": "g", "dedup_id": "d"}
     assert [body for _, _, body in cli.service.asked] == [
         {**edited, "remove": True},
         {"body_base64": "/w==", "remove": True},
+        {"remove": True},
     ]
 
 

@@ -19,6 +19,7 @@ from schemas.records import (
     JournalRecord,
     KeyRecord,
     Message,
+    OutcomesRecord,
     PositionRecord,
     ProducerGroupRecord,
     QueueRecord,
@@ -49,6 +50,7 @@ TYPES: dict[str, type[Struct]] = {
     "audit": AuditRecord,
     "claim": ClaimRecord,
     "history": HistoryRecord,
+    "outcomes": OutcomesRecord,
 }
 WORDS = {
     "EventKind": [str(k) for k in EventKind],
@@ -89,6 +91,7 @@ def test_an_id_never_changes_and_names_one_schema() -> None:
         41: "claim.1",
         42: "snapshot.1",
         43: "history.1",
+        44: "outcomes.1",
     }
 
     assert {number: schema_name(number) for number in schema_ids()} == names

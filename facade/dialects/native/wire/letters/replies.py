@@ -60,7 +60,9 @@ class CopyReply(SentReply, frozen=True, kw_only=True):
 
     queue: Annotated[str, about("The queue that has it.")]
     copied_from: Annotated[str, about("The id of the message that it is a copy of.")]
-    removed: Annotated[bool, about("Whether that message was deleted; false also when it was leased, or settled meanwhile.")]
+    removed: Annotated[
+        bool | None, about("Whether that message was deleted; false also when it was leased, or settled meanwhile; null = not known.")
+    ]
 
 
 class EventReply(Reply, frozen=True, kw_only=True):

@@ -105,6 +105,8 @@ def copy(session: Session, queue: str, id: str, body: str | None, file: Path | N
     path = path_to("queues", queue, "messages", id, "copy")
     sent = session.client.post(path, {name: value for name, value in fields.items() if value is not None})
     session.one(sent, name="id")
+    if remove and sent["removed"] is None:
+        raise Failure(f"the copy {sent['id']} was sent; whether message {id} was deleted is not known: look with `leaseway message show`")
     if remove and not sent["removed"]:
         raise Failure(f"the copy {sent['id']} was sent, and message {id} was not deleted: it is leased, or settled")
 
