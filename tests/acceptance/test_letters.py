@@ -9,12 +9,12 @@ import os
 import signal
 import time
 from collections import Counter
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
+from tests.acceptance.test_bad_days import wait_for
 from tests.acceptance.traffic import Client
 from tests.conftest import StartUp
 from tests.services import Up
@@ -70,14 +70,7 @@ def kill_workers(up: Up, count: int) -> None:
     before = [facade["pid"] for facade in up.run["facades"]]
     for pid in before[:count]:
         os.kill(pid, signal.SIGKILL)
-    until(lambda: bool(up.workers) and not set(before[:count]) & set(up.workers))
-
-
-def until(check: Callable[[], bool]) -> None:
-    end = time.monotonic() + WITHIN_S
-    while not check():
-        assert time.monotonic() < end, "did not come to that"
-        time.sleep(0.1)
+    wait_for(lambda: bool(up.workers) and not set(before[:count]) & set(up.workers), WITHIN_S)
 
 
 @pytest.mark.long
@@ -101,9 +94,9 @@ def test_outcomes_of_a_redrive_add_up_by_message_whatever_is_killed(up: Up) -> N
         task = insist(client, "POST", "/v1/queues/dead/redrive", {"ids": chosen, "rate": 2000})
         path = f"/v1/tasks/{task['id']}"
         for moved, workers in ((500, 1), (2500, 2), (5000, 1)):
-            until(lambda moved=moved: insist(client, "GET", path)["moved"] >= moved)  # type: ignore[misc]
+            wait_for(lambda moved=moved: insist(client, "GET", path)["moved"] >= moved, WITHIN_S)  # type: ignore[misc]
             kill_workers(up, workers)
-        until(lambda: insist(client, "GET", path)["status"] == "completed")
+        wait_for(lambda: insist(client, "GET", path)["status"] == "completed", WITHIN_S)
 
         task = insist(client, "GET", path)
         outcomes = pages(client, f"{path}/outcomes", "letters")

@@ -5,10 +5,26 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
+import pytest
+
 from engine.engine import Engine
-from engine.shapes import Delivery, Principal, SendEntry, Sent
+from engine.shapes import Delivery, Principal, SendEntry, Sent, TaskInfo
+from schemas.vocabulary import TaskStatus
 
 BY = Principal("tester", admin=True)
+
+
+def wait_less_for_movers(monkeypatch: pytest.MonkeyPatch, lease_ms: int) -> None:
+    """A lost mover is waited for `lease_ms`, not 30 s."""
+    for module in (
+        "window.window",
+        "move.copies",
+        "move.dead_letters",
+        "receive.poll",
+        "handles.kills",
+        "move.tasks.redrive_step",
+    ):
+        monkeypatch.setattr(f"engine.{module}.MOVER_LEASE_MS", lease_ms)
 
 
 async def send(engine: Engine, queue: str, *texts: str, **options: int) -> list[Sent]:
@@ -56,6 +72,16 @@ async def eventually(check: Callable[[], Awaitable[bool]], within_s: float = 10.
     while not await check():
         assert asyncio.get_running_loop().time() < end, f"did not hold within {within_s} s"
         await asyncio.sleep(0.02)
+
+
+async def ended(engine: Engine, task: TaskInfo, within_s: float = 60) -> TaskInfo:
+    """A redrive task when it is over."""
+
+    async def over() -> bool:
+        return (await engine.tasks.get_task(BY, task.id)).status != TaskStatus.RUNNING
+
+    await eventually(over, within_s)
+    return await engine.tasks.get_task(BY, task.id)
 
 
 async def all_wait(engine: Engine, number: int = 1, within_s: float = 10.0) -> None:

@@ -10,19 +10,11 @@ from engine.engine import Engine
 from engine.errors import InvalidValue
 from engine.move.tasks.selection import chosen_offsets, left_of, next_chosen
 from engine.rules.ids import Ids
-from engine.shapes import Delivery, TaskInfo
+from engine.shapes import Delivery
 from schemas.identity import MessageId
 from schemas.records import TaskRecord
 from schemas.records.settings import QueueSettings, RedrivePolicy
-from tests.integration.drive import BY, drain, eventually, receive, send
-
-
-async def ended(engine: Engine, task: TaskInfo) -> TaskInfo:
-    async def over() -> bool:
-        return (await engine.tasks.get_task(BY, task.id)).status != "running"
-
-    await eventually(over)
-    return await engine.tasks.get_task(BY, task.id)
+from tests.integration.drive import BY, drain, ended, receive, send
 
 
 async def letters_of(engine: Engine, queue: str, count: int) -> dict[str, str]:

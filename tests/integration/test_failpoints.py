@@ -22,7 +22,7 @@ from runtime.failpoints import POINTS, FailpointReached, arm, disarm, reached
 from schemas.records.settings import DAY_MS, QueueSettings, RedrivePolicy
 from schemas.vocabulary import TaskStatus
 from tests.clock import ScriptClock
-from tests.integration.drive import BY, ack, drain, eventually, receive, send
+from tests.integration.drive import BY, ack, drain, eventually, receive, send, wait_less_for_movers
 from tests.integration.test_far import a_step
 from tests.integration.test_keeping import kept_ms
 from tests.integration.test_rebuild import drained, wipe
@@ -35,15 +35,7 @@ MOVE_MS = 800
 @pytest.fixture(autouse=True)
 def disarmed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Nothing is armed before and after; a lost mover is waited for 0.8 s, not 30."""
-    for module in (
-        "window.window",
-        "move.copies",
-        "move.dead_letters",
-        "receive.poll",
-        "handles.kills",
-        "move.tasks.redrive_step",
-    ):
-        monkeypatch.setattr(f"engine.{module}.MOVER_LEASE_MS", MOVE_MS)
+    wait_less_for_movers(monkeypatch, MOVE_MS)
     monkeypatch.setattr("engine.transactions.finisher.TAKE_UP_MS", MOVE_MS)
     monkeypatch.setattr("engine.move.tasks.outcomes.PAGE", 4)
     yield

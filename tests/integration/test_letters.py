@@ -34,7 +34,7 @@ from schemas.records import Attribute, Choice, Message
 from schemas.records.settings import QueueSettings, RedrivePolicy
 from state.errors import StateUnavailable
 from tests.integration.conftest import MakeEngine
-from tests.integration.drive import BY, ack, drain, eventually, receive
+from tests.integration.drive import BY, ack, drain, ended, eventually, receive, wait_less_for_movers
 
 LETTERS = 400
 
@@ -42,15 +42,7 @@ LETTERS = 400
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A lost mover is waited for 1 s, not 30."""
-    for module in (
-        "window.window",
-        "move.copies",
-        "move.dead_letters",
-        "receive.poll",
-        "handles.kills",
-        "move.tasks.redrive_step",
-    ):
-        monkeypatch.setattr(f"engine.{module}.MOVER_LEASE_MS", 1000)
+    wait_less_for_movers(monkeypatch, 1000)
     yield
     disarm()
 
@@ -82,14 +74,6 @@ async def all_of(engine: Engine, queue: str, state: str | None = None) -> dict[s
         token = page.next
         if token is None:
             return found
-
-
-async def ended(engine: Engine, task: TaskInfo, within_s: float = 60) -> TaskInfo:
-    async def over() -> bool:
-        return (await engine.tasks.get_task(BY, task.id)).status != "running"
-
-    await eventually(over, within_s)
-    return await engine.tasks.get_task(BY, task.id)
 
 
 async def outcomes(engine: Engine, task: TaskInfo, limit: int = 1000) -> list[Letter]:

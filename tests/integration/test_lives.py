@@ -14,12 +14,12 @@ import pytest
 from engine.engine import Engine
 from engine.errors import EngineError, NotAllowedOnQueue, NotAuthorised, QueueNotFound
 from engine.rules.rights import as_asked
-from engine.shapes import Principal, SendEntry, TaskInfo
+from engine.shapes import Principal, SendEntry
 from schemas.records.settings import QueueSettings, RedrivePolicy
 from schemas.topics import QUEUE_KEY
 from schemas.vocabulary import NO_INCARNATION
 from tests.integration.conftest import MakeEngine
-from tests.integration.drive import eventually
+from tests.integration.drive import ended, eventually
 
 ALICE, BOB, MALLORY = Principal("alice"), Principal("bob"), Principal("mallory")
 DEAD = RedrivePolicy("dead", 1)
@@ -61,14 +61,6 @@ async def remade(engine: Engine, name: str) -> None:
     """Alice deletes her queue, and Mallory creates one of that name."""
     await engine.queues.delete_queue(ALICE, name)
     await engine.queues.create_queue(MALLORY, name, QueueSettings())
-
-
-async def ended(engine: Engine, task: TaskInfo) -> TaskInfo:
-    async def over() -> bool:
-        return engine.catalog.tasks[task.id].status != "running"
-
-    await eventually(over, within_s=15)
-    return await engine.tasks.get_task(Principal("root", admin=True), task.id)
 
 
 async def test_a_dead_letter_queue_that_a_stranger_made_anew_gets_nothing(guarded: Engine) -> None:

@@ -15,16 +15,15 @@ from engine.log.shapes import Chunk
 from engine.move import mover
 from engine.move.tasks.progress import Moved
 from engine.rules.queue import Queue
-from engine.shapes import SendEntry, TaskInfo
+from engine.shapes import SendEntry
 from runtime import failpoints
 from runtime.deadline import state_until
 from runtime.failpoints import arm, disarm
 from schemas.records import Message, TaskRecord
 from schemas.records.settings import QueueSettings, RedrivePolicy
-from schemas.vocabulary import TaskStatus
 from state.keys import Unit
 from tests.integration.conftest import MakeEngine
-from tests.integration.drive import BY, ack, drain, eventually, receive
+from tests.integration.drive import BY, ack, drain, ended, eventually, receive, wait_less_for_movers
 from tests.integration.test_rebuild import drained, wipe
 from tests.services import Services
 
@@ -34,15 +33,7 @@ LETTERS = 600
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A lost mover is waited for 1 s, not 30."""
-    for module in (
-        "window.window",
-        "move.copies",
-        "move.dead_letters",
-        "receive.poll",
-        "handles.kills",
-        "move.tasks.redrive_step",
-    ):
-        monkeypatch.setattr(f"engine.{module}.MOVER_LEASE_MS", 1000)
+    wait_less_for_movers(monkeypatch, 1000)
     yield
     disarm()
 
@@ -57,14 +48,6 @@ async def with_letters(engine: Engine) -> None:
         got = await receive(engine, "q", max=100, wait_ms=2000)
         assert {r.status for r in await engine.messages.kill(BY, "q", [d.handle for d in got])} == {"ok"}
         killed += len(got)
-
-
-async def ended(engine: Engine, id: str, within_s: float = 60) -> TaskInfo:
-    async def over() -> bool:
-        return (await engine.tasks.get_task(BY, id)).status != TaskStatus.RUNNING
-
-    await eventually(over, within_s)
-    return await engine.tasks.get_task(BY, id)
 
 
 @pytest.mark.long
@@ -86,7 +69,7 @@ async def test_a_runner_that_dies_again_and_again_counts_each_letter_once(
         arm(f"{point}=raise*{times}")
         await eventually(died, within_s=30)
     disarm()
-    found = await ended(own_engine, task.id)
+    found = await ended(own_engine, task)
     assert (found.status, found.moved, found.failed, found.total) == ("completed", LETTERS, 0, LETTERS)
     assert len(await drain(own_engine, "q", expect=LETTERS)) == LETTERS
 
@@ -96,7 +79,7 @@ async def test_what_others_settled_is_not_counted(own_engine: Engine) -> None:
     got = await receive(own_engine, "dlq", max=50, wait_ms=1000)
     await ack(own_engine, "dlq", got)
     arm("redrive.saved=raise*1")
-    found = await ended(own_engine, (await own_engine.tasks.redrive(BY, "dlq", None, None, 0)).id)
+    found = await ended(own_engine, await own_engine.tasks.redrive(BY, "dlq", None, None, 0))
     assert (found.moved, found.failed) == (LETTERS - len(got), 0)
 
 
@@ -116,7 +99,7 @@ async def test_another_worker_takes_the_count_over_also_when_redis_was_lost(
             running.cancel()
     await drained(engine)
     wipe(stack, engine)
-    found = await ended(other, task.id)
+    found = await ended(other, task)
     assert (found.moved, found.failed) == (LETTERS, 0)
 
 
@@ -139,7 +122,7 @@ async def test_what_a_paused_runner_settles_after_its_successor_has_read_the_jou
     monkeypatch.setattr(progress, "moved_beyond", too_early)
     task = await own_engine.tasks.redrive(BY, "dlq", None, None, 300)
     arm("move.after_settle=raise*250")  # before it has written what it moved in this second
-    found = await ended(own_engine, task.id)
+    found = await ended(own_engine, task)
     assert (found.moved, found.failed) == (LETTERS, 0) and reads >= 3
 
 
@@ -186,7 +169,7 @@ async def test_a_task_that_fails_counts_what_a_dead_runner_had_not_written_down(
     copies = (await engine.queues.get_queue(BY, "elsewhere")).tags[0].backlog
     await engine.queues.delete_queue(BY, "elsewhere")
     await other.parts.administration.tasks.start()
-    found = await ended(other, task.id)
+    found = await ended(other, task)
     # A runner may be stopped between a copy and the end of the letter, which then is still there.
     moved = LETTERS - (await engine.queues.get_queue(BY, "dlq")).tags[0].backlog
     assert (found.status, found.moved) == ("failed", moved) and 100 <= moved <= copies
@@ -206,7 +189,7 @@ async def test_a_kafka_that_is_away_for_a_while_makes_no_letter_fail(
         return await append(topic, *rest, **more)
 
     monkeypatch.setattr(log, "append", no_answer)
-    found = await ended(own_engine, (await own_engine.tasks.redrive(BY, "dlq", None, None, 0)).id)
+    found = await ended(own_engine, await own_engine.tasks.redrive(BY, "dlq", None, None, 0))
     assert refused == 30
     assert (found.status, found.moved, found.failed) == ("completed", LETTERS, 0)
     assert len(await drain(own_engine, "q", expect=LETTERS)) == LETTERS
@@ -228,7 +211,7 @@ async def test_no_letter_is_left_out_because_its_claim_expired(
 
     monkeypatch.setattr(mover, "_moved", slowly)
     await with_letters(own_engine)
-    found = await ended(own_engine, (await own_engine.tasks.redrive(BY, "dlq", None, None, 0)).id)
+    found = await ended(own_engine, await own_engine.tasks.redrive(BY, "dlq", None, None, 0))
     assert "expired before it could be moved; it will be retried" in caplog.text
     assert (found.status, found.moved, found.failed) == ("completed", LETTERS, 0)
     assert len(await drain(own_engine, "q", expect=LETTERS)) == LETTERS
@@ -261,7 +244,7 @@ async def test_no_letter_stays_behind_that_was_moved_just_before_redis_was_lost(
         await asyncio.sleep(1)  # the journal has these
         wipe(stack, own_engine)
     gate.set()
-    found = await ended(own_engine, task.id)
+    found = await ended(own_engine, task)
     assert (found.status, found.moved, found.failed) == ("completed", LETTERS, 0)
     bodies = [d.message.body.decode() for d in done] + await drain(own_engine, "q", expect=LETTERS - len(done))
     assert sorted(bodies, key=int) == [str(n) for n in range(LETTERS)]
@@ -304,7 +287,7 @@ async def test_no_consumer_gets_a_letter_whose_copy_a_lost_runner_has_made(
     for at in range(0, len(handles), 100):
         await own_engine.messages.release(BY, "dlq", handles[at : at + 100], 0)
     await tasks.start()
-    found = await ended(own_engine, task.id)
+    found = await ended(own_engine, task)
     assert (found.status, found.moved, found.failed) == ("completed", LETTERS, 0)
 
 
@@ -322,7 +305,7 @@ async def test_a_broker_that_answers_with_an_older_end_ends_no_task(
         return await fetch(topic, partition, offset, *rest, **more)
 
     monkeypatch.setattr(log, "fetch", fetched)
-    found = await ended(own_engine, (await own_engine.tasks.redrive(BY, "dlq", None, None, 0)).id)
+    found = await ended(own_engine, await own_engine.tasks.redrive(BY, "dlq", None, None, 0))
     assert older == 5
     assert (found.status, found.moved, found.failed) == ("completed", LETTERS, 0)
 
@@ -352,11 +335,11 @@ async def test_a_letter_behind_more_than_a_window_takes_ends_the_task(
     with monkeypatch.context() as patch:
         patch.setattr("engine.move.tasks.redrive_step.WAIT_S", 2.0)
         found = await ended(
-            engine, (await engine.tasks.redrive(BY, "dlq.fifo", None, None, 0, ids=[f"{incarnation}/0/59"])).id, 30
+            engine, (await engine.tasks.redrive(BY, "dlq.fifo", None, None, 0, ids=[f"{incarnation}/0/59"])), 30
         )
     assert (found.status, found.moved) == ("failed", 0)
     assert "/0/59 lies behind more messages of queue 'dlq.fifo' than its window takes" in found.failure
-    found = await ended(engine, (await engine.tasks.redrive(BY, "dlq.fifo", None, None, 0)).id)
+    found = await ended(engine, await engine.tasks.redrive(BY, "dlq.fifo", None, None, 0))
     assert (found.status, found.moved) == ("completed", 60)
 
 

@@ -40,7 +40,7 @@ from state.errors import Fenced
 from state.redis.lock import Hold
 from tests.clock import ScriptClock
 from tests.integration.conftest import MakeEngine
-from tests.integration.drive import BY, ack, drain, eventually, receive, send
+from tests.integration.drive import BY, ack, drain, eventually, receive, send, wait_less_for_movers
 from tests.integration.test_far import HOUR_MS, filed, take
 from tests.integration.test_keeping import kept_ms
 from tests.integration.test_rebuild import drained, wipe
@@ -108,15 +108,7 @@ def short_times(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr("engine.loading.renewals.LEASE_MS", HOLD_MS)
     monkeypatch.setattr("engine.recovery.holding.REBUILD_LEASE_MS", HOLD_MS)
     monkeypatch.setattr("engine.loading.renewals.RENEW_S", HOLD_MS / 3000)
-    for module in (
-        "window.window",
-        "move.copies",
-        "move.dead_letters",
-        "receive.poll",
-        "handles.kills",
-        "move.tasks.redrive_step",
-    ):
-        monkeypatch.setattr(f"engine.{module}.MOVER_LEASE_MS", 800)
+    wait_less_for_movers(monkeypatch, 800)
     yield
     disarm()
 

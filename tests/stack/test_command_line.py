@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,8 +21,8 @@ import pytest
 import yaml
 
 from facade.programs.cli.output.cells import cell
-from facade.programs.stack.processes.ports import free_port
 from tests.services import Services
+from tests.stack.serving import serving
 
 ROOT = Path(__file__).parents[2]
 SECRET = "kq8Zr2vWm5Xt7Yp1Bn4C"
@@ -81,36 +81,13 @@ class Leaseway:
         return self.ok(*arguments, "-o", "name", given=given).out.split()
 
 
-@contextmanager
-def serving(stack: Services, prefix: str, auth: str) -> Iterator[str]:
-    """The endpoint of a worker."""
-    port = free_port()
-    variables = {
-        "KAFKA_BOOTSTRAP": stack.bootstrap,
-        "REDIS_URL": stack.redis_url,
-        "TOPIC_PREFIX": prefix,
-        "SECRET": "Vt3xQm9Zk2Lw8Rb6Hs5N",
-        "ADMIN_KEY_SECRET": SECRET,
-    }
-    environment = {**os.environ, **{f"LEASEWAY_{name}": value for name, value in variables.items()}}
-    command = [sys.executable, "-m", "facade", "serve", "--port", str(port), "--auth", auth]
-    with subprocess.Popen(command, env=environment, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        try:
-            assert process.stdout.readline().startswith(f"leaseway: serving at http://127.0.0.1:{port}")
-            yield f"http://127.0.0.1:{port}"
-        finally:
-            process.send_signal(signal.SIGTERM)
-            process.stdout.read()
-
-
 @pytest.fixture(scope="module")
 def services(stack: Services) -> Iterator[tuple[str, str]]:
     """The endpoints of an open service and of one that asks for keys."""
     with ExitStack() as both:
         yield (
-            both.enter_context(serving(stack, "lwcli", "open")),
-            both.enter_context(serving(stack, "lwclikeys", "required")),
+            both.enter_context(serving(stack, "lwcli")),
+            both.enter_context(serving(stack, "lwclikeys", "--auth", "required", ADMIN_KEY_SECRET=SECRET)),
         )
 
 

@@ -4,10 +4,6 @@ two workers behind one port, after some traffic.
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,9 +12,9 @@ from typing import Any
 import httpx
 import pytest
 
-from facade.programs.stack.processes.ports import free_port
 from tests.monitoring import UP, expressions, rules, samples_of, selectors
 from tests.services import Services
+from tests.stack.serving import serving
 
 ROOT = Path(__file__).parents[2]
 WITHIN_S = 60.0
@@ -30,22 +26,8 @@ RECORDED = {rule["record"] for rule in rules("cloudwatch.rules.yml")}
 @pytest.fixture(scope="module")
 def endpoint(stack: Services) -> Iterator[str]:
     """Two workers that share a port."""
-    port = free_port()
-    variables = {"KAFKA_BOOTSTRAP": stack.bootstrap, "REDIS_URL": stack.redis_url, "TOPIC_PREFIX": "lwmonitored"}
-    environment = {
-        **os.environ,
-        **{f"LEASEWAY_{name}": value for name, value in variables.items()},
-        "LEASEWAY_SECRET": "Vt3xQm9Zk2Lw8Rb6Hs5N",
-    }
-    command = [sys.executable, "-m", "facade", "serve", "--port", str(port), "--workers", "2"]
-    with subprocess.Popen(command, env=environment, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        try:
-            assert process.stdout.readline().startswith(f"leaseway: serving at http://127.0.0.1:{port}")
-            yield f"http://127.0.0.1:{port}"
-        finally:
-            process.send_signal(signal.SIGTERM)
-            process.stdout.read()
+    with serving(stack, "lwmonitored", "--workers", "2") as endpoint:
+        yield endpoint
 
 
 class Queue:
