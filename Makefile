@@ -26,7 +26,7 @@ CLIENT_LOCKS := $(wildcard tests/conformance/*/*.lock)
 CLIENT_SOURCES := tests/conformance/sqs/celery.lock:kombu
 CLIENT_PROGRAMS := tests/conformance/sqs/clients/consumer tests/conformance/rocketmq/clients/rocketmq-node
 GO_PROGRAMS := tests/conformance/sqs/clients/watermill tests/conformance/rocketmq/clients/rocketmq-go
-CLIENTS_STAMP := .cache/.clients-$(call sum,Makefile $(CLIENT_LOCKS) tests/node.lock tests/browser/fetch.py \
+CLIENTS_STAMP := .cache/.clients-$(call sum,Makefile $(CLIENT_LOCKS) tests/node.lock tests/browser/fetch.py tests/browser/axe.py \
   $(wildcard $(CLIENT_PROGRAMS:%=%/*) $(GO_PROGRAMS:%=%/*)))
 # The native library: built where cargo is; without it, uvicorn serves HTTP.
 CRATE := native/Cargo.toml native/Cargo.lock $(wildcard native/src/*.rs native/src/*/*.rs native/src/*/*/*.rs)
@@ -92,7 +92,7 @@ $(FRONT_STAMP): $(CRATE)
 $(CLIENTS_STAMP): $(TEST_STAMP)
 	@mkdir -p .cache && rm -f .cache/.clients-*
 	@$(BIN)/python -m tests.clients $(CLIENT_LOCKS) $(CLIENT_SOURCES) && $(BIN)/python -m tests.node $(CLIENT_PROGRAMS) \
-	  && $(BIN)/python -m tests.browser.fetch && $(BIN)/python -m tests.golang $(GO_PROGRAMS) \
+	  && $(BIN)/python -m tests.browser.fetch && $(BIN)/python -m tests.browser.axe && $(BIN)/python -m tests.golang $(GO_PROGRAMS) \
 	  && touch $@ || echo "setup: some clients for the tests are missing"
 
 test: setup lint types native audit ## set-up, lint, types, import contracts, all tests (30 minutes)

@@ -1,4 +1,6 @@
-"""Looks for what keeps people from using a page, by axe-core, which comes from npm by hash."""
+"""Looks for what keeps people from using a page, by axe-core, which comes from npm by hash: `python
+-m tests.browser.axe` fetches it (make setup does); a test that finds it missing fetches it too.
+"""
 
 from __future__ import annotations
 
@@ -38,3 +40,7 @@ def grave(page: Page, script: str) -> list[str]:
         if one["impact"] in GRAVE
         for node in one["nodes"]
     ]
+
+
+if __name__ == "__main__":
+    program()

@@ -335,6 +335,19 @@ def test_who_only_looks_is_offered_nothing_else(api: httpx.Client, desk: Desk) -
     desk.open("/queue/seen/messages")
     assert "may not query" in desk.text
 
+    # Who may only send is shown that, and can.
+    secret = api.post("/v1/keys", json={"key_id": "sender", "principal": "sender", "role": "member"}).json()["secret"]
+    api.put("/v1/queues/seen/grants/sender", json={"level": "send"}).raise_for_status()
+    desk.open("/queues")
+    desk.press("Sign out")
+    desk.open("/queue/seen")
+    desk.sign_in("sender", secret)
+    assert "What you may do with it: send." in desk.text and "Purge" not in desk.text
+    desk.press("Send")
+    desk.fill(body="from a sender")
+    desk.press("Send")
+    assert desk.path == "/queue/seen/send?done=sent"
+
 
 @pytest.mark.long
 def test_an_open_page_goes_on_when_the_console_or_the_service_was_away(up: Up, api: httpx.Client, desk: Desk) -> None:

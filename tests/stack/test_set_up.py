@@ -27,7 +27,8 @@ from tests.conftest import absent
 
 ROOT = Path(__file__).resolve().parents[2]
 PLANNED = ["Makefile", "pyproject.toml", "requirements", "facade/programs/stack/processes/ivy.xml"]
-PLANNED += ["tests/node.lock", "tests/browser/fetch.py", "tests/conformance", "native/Cargo.toml", "native/Cargo.lock"]
+PLANNED += ["tests/node.lock", "tests/browser/fetch.py", "tests/browser/axe.py", "tests/conformance"]
+PLANNED += ["native/Cargo.toml", "native/Cargo.lock"]
 SECONDS = 90
 
 
@@ -78,6 +79,7 @@ def test_what_developers_run_sets_up_all(tmp_path: Path, target: str) -> None:
         and "tests.node" in found
         and "tests.golang" in found
         and "tests.browser.fetch" in found
+        and "tests.browser.axe" in found
     )
 
 

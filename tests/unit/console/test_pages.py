@@ -298,3 +298,51 @@ async def test_a_queue_is_paused_with_a_reason_and_resumed(service: Service, bro
     )
     await browser.post("/queue/orders/pause", what="resume")
     assert service.asked[-1][:2] == ("POST", "/v1/queues/orders/resume")
+
+
+FORBIDDEN = (403, {"code": "not_authorised", "title": "no", "detail": "principal 'anna' may not get_queue 'orders'"})
+
+
+async def test_who_may_only_send_is_shown_that_and_can_do_it(service: Service, browser: Browser) -> None:
+    service.on("GET /v1/queues/orders", FORBIDDEN)
+    service.on("POST /v1/queues/orders/messages", (200, {"messages": [{"id": MESSAGE["id"]}]}))
+    lets(service, ["send", "receive"], [], "member")
+
+    page = await browser.get("/queue/orders")
+    assert page.status_code == 200 and "What you may do with it: receive, send." in page.text
+    assert "/queue/orders/send" in page.text
+    assert not [part for part in ("settings", "letters", "alerts", "purge", "access") if f"orders/{part}" in page.text]
+    assert (await browser.get("/queue/orders/send")).status_code == 200
+    sent = await browser.post("/queue/orders/send", body="x")
+
+    # Not to the message, which they may not look at.
+    assert (sent.status_code, sent.headers["location"]) == (303, "/queue/orders/send?done=sent")
+
+
+async def test_who_has_rights_on_a_tag_finds_its_messages(service: Service, browser: Browser) -> None:
+    service.on("GET /v1/queues/orders", FORBIDDEN)
+    service.on("GET /v1/queues/orders/messages", (200, PAGE))
+    service.on(f"GET /v1/queues/orders/messages/{MESSAGE['id']}", (200, MESSAGE))
+    lets(service, [], [], "member")
+
+    assert "rights on messages of one of its tags" in (await browser.get("/queue/orders")).text
+    listed = await browser.get("/queue/orders/messages?tag=audit")
+    assert listed.status_code == 200 and 'name="tag" value="audit"' in listed.text
+    one = await browser.get(f"/queue/orders/messages/{MESSAGE['id']}?tag=audit")
+    assert one.status_code == 200 and "under tag audit" in one.text and "Delete this one" not in one.text
+
+
+async def test_a_refused_form_keeps_a_switch_that_was_turned_off(service: Service, browser: Browser) -> None:
+    service.on("GET /v1/queues/orders", (200, queue(durable_acks=True)))
+    problem = (422, {"code": "invalid_value", "title": "no", "detail": "lease_seconds must be 0 to 43200, given 99999"})
+    service.on("PATCH /v1/queues/orders", problem)
+    service.on("PUT /v1/queues/orders/redrive-policy", problem)
+    on = 'name="durable_acks" value="yes" checked'
+    assert on in (await browser.get("/queue/orders/settings")).text
+
+    refused = await browser.post("/queue/orders/settings", lease_seconds="99999")
+    assert refused.status_code == 422 and on not in refused.text
+
+    # The form beside it names no setting.
+    other = await browser.post("/queue/orders/redrive-policy", dead_letter_queue="d", max_receive_count="3")
+    assert other.status_code == 422 and on in other.text and 'value="30"' in other.text

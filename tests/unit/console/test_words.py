@@ -1,4 +1,4 @@
-"""Numbers, times and sizes as people read them."""
+"""Numbers, times and texts as people read them."""
 
 from __future__ import annotations
 
@@ -33,9 +33,8 @@ def test_times_are_in_utc_and_none_is_a_dash() -> None:
     assert words.age(5_000, 1_000) == "0 s"
 
 
-def test_numbers_sizes_and_texts() -> None:
+def test_numbers_and_texts() -> None:
     assert (words.count(1234567), words.count(1.50), words.count(None)) == ("1,234,567", "1.5", "-")
-    assert (words.size(12), words.size(2048), words.size(3 << 20)) == ("12 B", "2.0 KiB", "3.0 MiB")
     assert words.cut("x" * 300) == "x" * 200 + " ..."
     assert words.body({"body": ""}) == "" and words.body({"body_base64": "AA=="}) == "AA=="
 

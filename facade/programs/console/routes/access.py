@@ -22,7 +22,7 @@ _BOUNDS: Final = ("read_qps", "write_qps", "queues", "partitions", "daily_bytes"
 def grants(visit: Visit) -> Response:
     """Who has which level on a queue."""
     found = visit.of_queue("grants")["grants"] if "list_grants" in visit.may else []
-    return visit.page("access.html", queue=visit.of_queue(), may=visit.may, grants=found, levels=_LEVELS)
+    return visit.page("access.html", queue=visit.seen, may=visit.may, grants=found, levels=_LEVELS)
 
 
 def grant(visit: Visit) -> Response:

@@ -13,7 +13,7 @@ from facade.programs.console.web.pages import path
 from facade.programs.console.web.serving import act, page
 from facade.programs.console.web.visit import Visit
 from facade.programs.console.web.words import moment
-from schemas.vocabulary import MessageState
+from schemas.vocabulary import DEFAULT_TAG, MessageState, Verb
 
 PAGE: Final = 50
 _STATES: Final = tuple(state.value for state in MessageState)
@@ -43,14 +43,14 @@ def show(visit: Visit) -> Response:
     """Messages that fit, none of them received; with an id, that one."""
     if wanted := visit.asked("id"):
         return visit.to(path("queue", visit.queue, "messages", wanted), tag=visit.asked("tag"))
-    return visit.page("messages.html", queue=visit.of_queue(), may=visit.may, **_search(visit, ""))
+    return visit.page("messages.html", queue=visit.seen, may=visit.may, **_search(visit, ""))
 
 
 def one(visit: Visit) -> Response:
     """What is known of a message."""
     tag = visit.asked("tag")
     message = visit.of_queue("messages", visit.part("message"), tag=tag or None)
-    return visit.page("message.html", queue=visit.of_queue(), may=visit.may, message=message, tag=tag)
+    return visit.page("message.html", queue=visit.seen, may=visit.may, message=message, tag=tag, default_tag=DEFAULT_TAG)
 
 
 def delete(visit: Visit) -> Response:
@@ -67,11 +67,12 @@ def write(visit: Visit) -> Response:
     """The form of a new message; of a copy of one, with what that has."""
     copied = visit.asked("copy")
     message = visit.of_queue("messages", copied) if copied else {}
-    return visit.page("send.html", queue=visit.of_queue(), may=visit.may, message=message)
+    return visit.page("send.html", queue=visit.seen, may=visit.may, message=message)
 
 
 def send(visit: Visit) -> Response:
-    """Sends a message, or one for each line."""
+    """Sends a message, or one for each line; shows it to who may look at it."""
+    may = visit.may
     common: dict[str, Any] = {}
     if attributes := notes_of(visit.text("attributes")):
         common["attributes"] = attributes
@@ -84,14 +85,15 @@ def send(visit: Visit) -> Response:
     text = visit.text("body")
     bodies = [line for line in text.split("\n") if line] if visit.given("lines") else [text]
     found = visit.client.post(path_to("queues", visit.queue, "messages"), {"messages": [{**common, "body": body} for body in bodies]})
-    if len(found["messages"]) == 1:
-        return visit.to(path("queue", visit.queue, "messages", found["messages"][0]["id"]), done="sent")
-    return visit.to(path("queue", visit.queue, "messages"), done="sent")
+    sent = [message["id"] for message in found["messages"]]
+    if len(sent) == 1 and Verb.PEEK in may:
+        return visit.to(path("queue", visit.queue, "messages", sent[0]), done="sent")
+    return visit.to(path("queue", visit.queue, "messages" if Verb.QUERY in may else "send"), done="sent")
 
 
 def letters(visit: Visit) -> Response:
     """Dead letters of a queue, to choose those that are to live again."""
-    return visit.page("letters.html", queue=visit.of_queue(), may=visit.may, **_search(visit, "ready"))
+    return visit.page("letters.html", queue=visit.seen, may=visit.may, **_search(visit, "ready"))
 
 
 def redrive(visit: Visit) -> Response:

@@ -8,10 +8,11 @@ from starlette.responses import Response
 
 from facade.programs.connect.client import path_to
 from facade.programs.connect.failures import WRONG_USE, Failure, Refused
-from facade.programs.console.web.fields import fields, notes_of, settings_of
+from facade.programs.console.web.fields import fields, notes_of, settings_of, typed
 from facade.programs.console.web.pages import path
 from facade.programs.console.web.serving import act, live, page
 from facade.programs.console.web.visit import Visit
+from schemas.vocabulary import Verb
 
 # Requests of the last hour, minute by minute: what the chart shows.
 SERIES: Final = ("send_request.messages", "receive_request.messages", "delete_request.messages")
@@ -25,7 +26,9 @@ def _now(visit: Visit) -> dict[str, Any]:
 
 
 def show(visit: Visit) -> Response:
-    """What is in it now."""
+    """What is in it now; what may be done with it, for who may not see that."""
+    if Verb.GET_QUEUE not in visit.may:
+        return visit.page("unseen.html", queue=visit.seen, may=visit.may)
     return visit.page("queue.html", **_now(visit))
 
 
@@ -46,7 +49,7 @@ def chart(visit: Visit) -> Response:
 def settings(visit: Visit) -> Response:
     """The form of its settings."""
     queue = visit.of_queue()
-    return visit.page("settings.html", queue=queue, may=visit.may, fields=fields(queue))
+    return visit.page("settings.html", queue=queue, may=visit.may, fields=typed(visit, fields(queue)))
 
 
 def change(visit: Visit) -> Response:
@@ -144,7 +147,7 @@ def parked(visit: Visit) -> Response:
     """Groups of a FIFO queue that wait for somebody."""
     tag, after = visit.asked("tag"), visit.asked("next")
     found = visit.of_queue("parked", tag=tag or None, next=after or None)
-    return visit.page("parked.html", queue=visit.of_queue(), may=visit.may, groups=found["groups"], next=found["next"], tag=tag)
+    return visit.page("parked.html", queue=visit.seen, may=visit.may, groups=found["groups"], next=found["next"], tag=tag)
 
 
 def unpark(visit: Visit) -> Response:

@@ -7,7 +7,7 @@ from typing import Any, Final
 from starlette.responses import Response
 
 from facade.programs.connect.failures import WRONG_USE, Failure
-from facade.programs.console.web.fields import fields, settings_of
+from facade.programs.console.web.fields import fields, settings_of, typed
 from facade.programs.console.web.pages import path
 from facade.programs.console.web.serving import act, live, page
 from facade.programs.console.web.visit import Visit
@@ -45,7 +45,7 @@ def part_dead(visit: Visit) -> Response:
 
 def new(visit: Visit) -> Response:
     """The form of a new queue."""
-    return visit.page("new_queue.html", fields=fields(), default_tag=DEFAULT_TAG)
+    return visit.page("new_queue.html", fields=typed(visit, fields()), default_tag=DEFAULT_TAG)
 
 
 def create(visit: Visit) -> Response:

@@ -46,7 +46,7 @@ def transactions(visit: Visit) -> Response:
     status = visit.asked("status")
     found = visit.of_queue("transactions", status=status or None)["transactions"]
     words = [one.value for one in TransactionStatus]
-    return visit.page("transactions.html", queue=visit.of_queue(), may=visit.may, transactions=found, wanted=status, statuses=words)
+    return visit.page("transactions.html", queue=visit.seen, may=visit.may, transactions=found, wanted=status, statuses=words)
 
 
 def transaction(visit: Visit) -> Response:

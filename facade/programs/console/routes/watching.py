@@ -24,7 +24,7 @@ def alerts(visit: Visit) -> Response:
     """Alert policies of a queue, and what has fired."""
     return visit.page(
         "alerts.html",
-        queue=visit.of_queue(),
+        queue=visit.seen,
         may=visit.may,
         alerts=visit.of_queue("alerts")["alerts"],
         events=visit.of_queue("alerts", "history")["events"],
@@ -53,7 +53,7 @@ def change(visit: Visit) -> Response:
 def statistics(visit: Visit) -> Response:
     """The requests of a day."""
     day = visit.asked("day") or datetime.fromtimestamp(visit.now_ms / 1000, UTC).date().isoformat()
-    return visit.page("statistics.html", queue=visit.of_queue(), may=visit.may, found=visit.of_queue("statistics", day=day), day=day)
+    return visit.page("statistics.html", queue=visit.seen, may=visit.may, found=visit.of_queue("statistics", day=day), day=day)
 
 
 def _health(visit: Visit) -> dict[str, Any]:

@@ -38,6 +38,15 @@ def fields(current: Mapping[str, Any] | None = None) -> list[Field]:
     return [_field(setting, None if current is None else current[wire_name(setting)]) for setting in shown]
 
 
+def typed(visit: Visit, shown: list[Field]) -> list[Field]:
+    """Fields as their form had them, when it was refused. A switch that is off is in no form, so it
+    is the form that says whose fields came.
+    """
+    if not any(visit.has(field.name) for field in shown):
+        return shown
+    return [field._replace(value=visit.text(field.name) if field.kind == "notes" else visit.given(field.name)) for field in shown]
+
+
 def settings_of(visit: Visit, current: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """The settings that a form names; of a queue that is there, those that differ. Raises Failure
     for what is no number.

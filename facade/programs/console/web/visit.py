@@ -17,6 +17,7 @@ from facade.programs.console.order import Order
 from facade.programs.console.web.calls import Calls
 from facade.programs.console.web.pages import DONE, Pages, address
 from facade.programs.console.web.sessions import Session, Sessions
+from schemas.vocabulary import Verb
 
 Form = Mapping[str, list[str]]
 AT_ONCE_S: Final = 0.5
@@ -73,6 +74,10 @@ class Visit:
         """A field of the form; "" = it is empty or not there."""
         return self._form.get(name, [""])[0].strip()
 
+    def has(self, name: str) -> bool:
+        """Whether the form has such a field, be it empty."""
+        return name in self._form
+
     def text(self, name: str) -> str:
         """A field of the form as it was typed; lines end in LF."""
         return self._form.get(name, [""])[0].replace("\r\n", "\n")
@@ -107,6 +112,12 @@ class Visit:
     def may(self) -> frozenset[str]:
         """The verbs that they may do with the queue of the path."""
         return frozenset(self.of_queue("rights")["may"])
+
+    @cached_property
+    def seen(self) -> dict[str, Any]:
+        """The queue of the path; its name and no tag of it for who may not look at it."""
+        found: dict[str, Any] = self.of_queue() if Verb.GET_QUEUE in self.may else {"name": self.queue, "tags": []}
+        return found
 
     @property
     def now_ms(self) -> int:

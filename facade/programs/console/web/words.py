@@ -1,4 +1,4 @@
-"""Numbers, times and sizes as people read them; the filters of the templates."""
+"""Numbers, times and texts as people read them; the filters of the templates."""
 
 from __future__ import annotations
 
@@ -50,14 +50,6 @@ def clock(at_ms: int | None) -> str:
     return when(at_ms)[-8:] if at_ms else "-"
 
 
-def size(bytes_: int) -> str:
-    """A number of bytes."""
-    for unit, one in (("MiB", 1 << 20), ("KiB", 1 << 10)):
-        if bytes_ >= one:
-            return f"{bytes_ / one:.1f} {unit}"
-    return f"{bytes_:,} B"
-
-
 def word(name: str) -> str:
     """A word of the API as people write it."""
     return name.replace("_", " ")
@@ -83,10 +75,8 @@ def moment(text: str) -> int | None:
 
 FILTERS: Final = {
     "count": count,
-    "span": span,
     "when": when,
     "clock": clock,
-    "size": size,
     "word": word,
     "body": body,
     "cut": cut,
