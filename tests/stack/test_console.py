@@ -140,8 +140,8 @@ def killed(api: httpx.Client, queue: str, count: int) -> None:
     while done < count:
         found = api.post(f"/v1/queues/{queue}/receive", json={"max": 100, "wait_seconds": 5}).json()["messages"]
         if found:
-            handles = {"handles": [message["handle"] for message in found]}
-            api.post(f"/v1/queues/{queue}/kill", json=handles).raise_for_status()
+            body = {"handles": [message["handle"] for message in found], "reason": "bad address"}
+            api.post(f"/v1/queues/{queue}/kill", json=body).raise_for_status()
         done += len(found)
 
 
@@ -192,12 +192,25 @@ def test_people_do_their_work_at_the_console(  # noqa: PLR0915 - one stack, one 
     desk.fill(name="audit", filter="kind=retail")
     desk.press("Create the tag")
     assert "audit" in desk.text
+    desk.press("audit")
+    desk.fill(reason="the shop moves")
+    looked()
+    desk.press("Let nobody receive under the tag")
+    assert "by admin: the shop moves" in desk.text
+    looked()
+    desk.press("Resume the tag")
+    desk.fill(to="earliest", typed="audit")
+    desk.press("Seek the tag")
+    assert "begins anew" in desk.text
     desk.press("Send")
     body = "<b>hello</b> \u2603 'quoted'"
     desk.fill(body=body, attributes="kind=retail")
     looked()
     desk.press("Send")
     assert "/queue/desk/messages/" in desk.path and body in desk.text and "Received\n0 time(s)" in desk.text
+    looked()
+    desk.press("What happened to it")
+    assert desk.count("tbody tr") == 1 and "sent" in desk.text and "admin" in desk.text
     looked()
     (sent_id,) = [message["id"] for message in api.get("/v1/queues/desk/messages").json()["messages"]]
     desk.open("/queue/desk/messages")
@@ -214,14 +227,24 @@ def test_people_do_their_work_at_the_console(  # noqa: PLR0915 - one stack, one 
     desk.open("/dead-letters")
     assert "desk.dead" in desk.text
     desk.open("/queue/desk.dead/letters")
-    assert desk.count("tbody input[type=checkbox]") == 10
+    assert desk.count("tbody input[type=checkbox]") == 10 and "killed: bad address" in desk.text
     looked()
+    desk.press("Dry run of all")
+    assert "would be moved\n10" in desk.text and desk.count("tbody tr") == 10
+    looked()
+    desk.press("Back")
     desk.tab.value(
         "[...document.querySelectorAll('tbody input[type=checkbox]')].slice(0, 3).forEach((one) => one.checked = true)"
     )
     desk.press("Send the chosen ones back")
     desk.until(lambda: "completed" in desk.text)
     assert "3 of 3" in desk.text
+    looked()
+    desk.press("What came of each message")
+    assert desk.count("tbody tr") == 3 and desk.text.count("moved") >= 3
+    looked()
+    desk.open("/tasks")
+    desk.until(lambda: "completed" in desk.text)
     looked()
     desk.open("/queue/desk.dead/letters")
     desk.tab.value("document.querySelector('thead input').click()")
@@ -236,6 +259,18 @@ def test_people_do_their_work_at_the_console(  # noqa: PLR0915 - one stack, one 
     sent(api, "desk", "one more")
     took = desk.until(lambda: desk.number() == before + 1, 10)
     assert took < 4, took
+
+    # A document is compared, and then made true.
+    document = api.get("/v1/definitions", params={"prefix": "desk"}).json()
+    next(one for one in document["queues"] if one["name"] == "desk")["lease_seconds"] = 61
+    desk.open("/definitions")
+    desk.fill(document=json.dumps(document))
+    desk.press("Show what differs")
+    assert desk.count("tbody tr") == 1 and "lease_seconds" in desk.text
+    looked()
+    assert api.get("/v1/queues/desk").json()["lease_seconds"] == 60
+    desk.press("Apply: 1 change(s)")
+    assert api.get("/v1/queues/desk").json()["lease_seconds"] == 61
 
     # Rights, alerts, transactions, keys, users, health, statistics.
     desk.open("/queue/desk/access")
@@ -264,7 +299,11 @@ def test_people_do_their_work_at_the_console(  # noqa: PLR0915 - one stack, one 
     desk.press("Create the key")
     secret = desk.tab.value("document.querySelector('.done pre').textContent")
     looked()
-    for path in ("/", "/queues", "/health", "/tasks", "/users/admin", "/queue/desk/statistics", "/queue/desk"):
+    desk.until(lambda: api.get("/v1/queues/desk/history").json()["as_of_ms"] is not None)
+    desk.open("/queue/desk/history")
+    desk.until(lambda: desk.count(".drawn canvas") == 2)
+    of_queue = ("/queue/desk/history", "/queue/desk/tags/audit", "/queue/desk/statistics", "/queue/desk")
+    for path in ("/", "/queues", "/health", "/tasks", "/definitions", "/users/admin", *of_queue):
         desk.open(path)
         looked()
         desk.open(path, dark=True)
@@ -314,6 +353,9 @@ def test_who_only_looks_is_offered_nothing_else(api: httpx.Client, desk: Desk) -
         "/dead-letters",
         "/queue/seen",
         "/queue/seen/settings",
+        "/queue/seen/history",
+        "/queue/seen/tags/default",
+        "/definitions",
         "/queue/seen/alerts",
         "/queue/seen/purge",
     ):
@@ -321,7 +363,7 @@ def test_who_only_looks_is_offered_nothing_else(api: httpx.Client, desk: Desk) -
         buttons = desk.tab.value(
             "[...document.querySelectorAll('main button, main .button')].map((one) => one.textContent)"
         )
-        assert set(buttons) <= {"Show"}, path
+        assert set(buttons) <= {"Show", "Export as JSON"}, path
         assert desk.count("main form[method=post] button") == 0, path
         assert "private" not in desk.text
     desk.open("/queue/seen")
@@ -329,6 +371,7 @@ def test_who_only_looks_is_offered_nothing_else(api: httpx.Client, desk: Desk) -
         "Now",
         "Settings",
         "Alerts",
+        "History",
         "Statistics",
     ]
     # Who asks all the same is told no, and why.

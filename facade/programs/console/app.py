@@ -11,7 +11,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from facade.programs.console.order import Order
-from facade.programs.console.routes import access, messages, overview, queue, queues, sign_in, tasks, watching
+from facade.programs.console.routes import access, definitions, messages, overview, queue, queues, sign_in, tags, tasks, watching
 from facade.programs.console.web.calls import Calls
 from facade.programs.console.web.guard import Guard
 from facade.programs.console.web.pages import Pages
@@ -41,9 +41,11 @@ def create_app(order: Order) -> Guard:
             *overview.ROUTES,
             *queues.ROUTES,
             *queue.ROUTES,
+            *tags.ROUTES,
             *messages.ROUTES,
             *tasks.ROUTES,
             *access.ROUTES,
+            *definitions.ROUTES,
             *watching.ROUTES,
             *sign_in.ROUTES,
             Route("/static/{name}", static.serve, methods=["GET"]),

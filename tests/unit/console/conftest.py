@@ -18,7 +18,7 @@ AT = 1_795_000_000_000
 ALL = [
     "get_queue", "set_queue", "delete_queue", "purge", "copy_queue", "set_redrive_policy", "create_tag", "list_tags",
     "delete_tag", "send", "peek", "query", "delete_message", "cancel", "unpark", "redrive", "list_grants", "grant",
-    "add_alert", "delete_alert", "list_alerts", "get_statistics", "query_metric",
+    "add_alert", "delete_alert", "list_alerts", "get_statistics", "query_metric", "pause", "resume", "seek",
 ]  # fmt: skip
 READER = ["get_queue", "list_tags", "list_alerts", "get_statistics"]
 TAG = {

@@ -10,41 +10,22 @@ import pytest
 
 from facade.programs.console.web.guard import POLICY
 from tests.unit.cli.service import Service
+from tests.unit.console.answers import (
+    ALERT,
+    DEAD,
+    EVENT,
+    GRANTS,
+    HISTORY,
+    KEY,
+    LETTERS,
+    LIFE,
+    PAGE,
+    ROW,
+    TASK,
+    TRANSACTION,
+    USER,
+)
 from tests.unit.console.conftest import ALL, AT, EVIL, MESSAGE, READER, Browser, lets, queue
-
-PAGE = {"messages": [MESSAGE], "next": "more", "scanned": 1200, "cut": "records"}
-TASK = {
-    "id": "0" * 16, "status": "running", "source": "orders", "destination": None, "filter": None, "rate": 0, "moved": 3,
-    "failed": 1, "total": 10, "created_at_ms": AT, "modified_at_ms": AT, "failure": "",
-}  # fmt: skip
-TRANSACTION = {
-    "id": "1" * 32, "status": "open", "queue": "orders", "producer_group": "shops", "principal": "shop", "messages": 2,
-    "prepared_at_ms": AT, "checks": 0, "checks_left": 15, "next_check_at_ms": AT, "decided_at_ms": None,
-    "decided_by": "", "reason": "", "message_ids": [],
-}  # fmt: skip
-KEY = {
-    "key_id": "anna-1", "principal": "anna", "admin": True, "role": "admin", "created_at_ms": AT, "expires_at_ms": 0,
-    "disabled": False, "previous_until_ms": 0, "last_used_at_ms": AT,
-}  # fmt: skip
-USER = {
-    "name": "anna", "display_name": "Anna", "email": "", "phone": "", "read_qps": 0, "write_qps": 0, "queues": 0,
-    "partitions": 0, "daily_bytes": 0, "waits": 0, "webhook": "", "webhook_secret": "s3cr3t-of-the-webhook",
-    "used": {"queues": 1, "read_qps": 0, "write_qps": 0, "partitions": 4, "bytes_today": 12},
-}  # fmt: skip
-ALERT = {
-    "id": "a1f2e3d4c5b6", "tag": None, "subject": "queue_message_number", "measurement": "count", "threshold": 1000.0,
-    "added_at_ms": AT, "firing": True, "since_ms": AT,
-}  # fmt: skip
-EVENT = {
-    "id": "e", "change": "fired", "at_ms": AT, "tag": None, "subject": "queue_message_number", "measurement": "count",
-    "threshold": 1000.0, "value": 1001.0, "told": "told", "note": "",
-}  # fmt: skip
-ROW = {
-    "tag": None, "subject": "send_request", "requests": 2, "messages": 3, "latency_ms": 1.5, "latency_p999_ms": 2.0,
-    "latency_max_ms": 2.0,
-}  # fmt: skip
-
-GRANTS = {"grants": [{"principal": "eve", "level": "use"}]}
 
 # Path, what the service answers beside the usual, and what the page says then.
 PAGES: list[tuple[str, dict[str, Any], list[str]]] = [
@@ -74,6 +55,28 @@ PAGES: list[tuple[str, dict[str, Any], list[str]]] = [
     ),
     ("/queue/orders/send", {}, ["Attributes"]),
     ("/queue/orders/letters", {"GET /v1/queues/orders/messages": PAGE}, ["Send the chosen ones back"]),
+    (
+        "/queue/orders/letters?x",
+        {"GET /v1/queues/orders/messages": {**PAGE, "messages": [DEAD]}},
+        ["killed: bad address &lt;script&gt;", "Dry run of all"],
+    ),
+    (
+        f"/queue/orders/messages/{MESSAGE['id']}?dead",
+        {f"GET /v1/queues/orders/messages/{MESSAGE['id']}": DEAD},
+        ["bad address &lt;script&gt;", "What happened to it"],
+    ),
+    (
+        f"/queue/orders/messages/{MESSAGE['id']}/life",
+        {f"GET /v1/queues/orders/messages/{MESSAGE['id']}/events": LIFE},
+        ["1,234 record(s) of the journal", "11:07:10", "/queue/orders-2/messages/bbbbbbbb", "is not all here"],
+    ),
+    (
+        "/queue/orders/history?span=hour",
+        {"GET /v1/queues/orders/history": HISTORY},
+        ["Done in each 10 s", 'data-chart="numbers-in"', f'data-at="{AT // 1000}"', '<td class="n">440</td>'],
+    ),
+    ("/live/queue/orders/history?span=day", {"GET /v1/queues/orders/history": HISTORY}, ["history?span=day"]),
+    ("/queue/orders/tags/audit", {}, ["Let nobody receive under the tag", "Seek the tag audit", "Delete ..."]),
     ("/queue/orders/settings", {}, ["lease seconds", 'value="30"']),
     ("/queue/orders/purge", {}, ["<strong>10</strong> open message(s)", "Type the name, orders"]),
     ("/queue/orders/delete", {}, ["<strong>10</strong> open message(s)"]),
@@ -93,7 +96,17 @@ PAGES: list[tuple[str, dict[str, Any], list[str]]] = [
         },
         ["g1", "Receive it again"],
     ),
-    ("/tasks", {}, ["Id"]),
+    ("/tasks", {"GET /v1/tasks": {"tasks": [TASK], "next": "more"}}, ["where they came from", "next=more"]),
+    ("/live/tasks?status=running", {"GET /v1/tasks": {"tasks": [], "next": None}}, ["No task.", "status=running"]),
+    (
+        "/tasks/" + "0" * 16 + "/outcomes",
+        {
+            "GET /v1/tasks/" + "0" * 16: TASK,
+            "GET /v1/tasks/" + "0" * 16 + "/outcomes": {"letters": LETTERS, "next": "more", "complete": False},
+        },
+        ["next=more", "/queue/orders-2/messages/bbbbbbbb", "leased", "10,000"],
+    ),
+    ("/definitions", {}, ["Export as JSON", "Show what differs"]),
     ("/tasks/" + "0" * 16, {"GET /v1/tasks/" + "0" * 16: TASK}, ["4 of 10", "Cancel the task"]),
     ("/queue/orders/transactions", {"GET /v1/queues/orders/transactions": {"transactions": [TRANSACTION]}}, ["shops"]),
     ("/transactions/" + "1" * 32, {"GET /v1/transactions/" + "1" * 32: TRANSACTION}, ["Commit: send its messages"]),
@@ -132,7 +145,7 @@ async def test_a_page_shows_what_the_service_says(
     assert shown.headers["content-security-policy"] == POLICY
     assert shown.headers["cache-control"] == "no-store"
     # Each number says when it was true; a form has none.
-    if path not in ("/new-queue", "/queue/orders/send", "/tasks"):
+    if path not in ("/new-queue", "/queue/orders/send", "/definitions"):
         assert "as of" in shown.text.lower()
 
 
@@ -154,6 +167,12 @@ async def test_a_secret_of_a_webhook_is_on_no_page(service: Service, browser: Br
         ("/queue/orders/access", ("grant",), ("Give a level", "Take it away")),
         ("/queue/orders/alerts", ("add_alert", "delete_alert"), ("Watch something", "Take it away")),
         ("/queue/orders/purge", ("purge",), ("Type the name",)),
+        (
+            "/queue/orders/tags/audit",
+            ("pause", "seek", "delete_tag", "query"),
+            ("Let nobody", "Seek the tag", "Delete ...", ">Messages<"),
+        ),
+        ("/definitions", (), ("Show what differs",)),
     ],
     ids=lambda one: one if isinstance(one, str) else "",
 )

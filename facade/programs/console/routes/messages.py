@@ -13,7 +13,7 @@ from facade.programs.console.web.pages import path
 from facade.programs.console.web.serving import act, page
 from facade.programs.console.web.visit import Visit
 from facade.programs.console.web.words import moment
-from schemas.vocabulary import DEFAULT_TAG, MessageState, Verb
+from schemas.vocabulary import DEATHS, DEFAULT_TAG, MessageState, Verb
 
 PAGE: Final = 50
 _STATES: Final = tuple(state.value for state in MessageState)
@@ -51,6 +51,13 @@ def one(visit: Visit) -> Response:
     tag = visit.asked("tag")
     message = visit.of_queue("messages", visit.part("message"), tag=tag or None)
     return visit.page("message.html", queue=visit.seen, may=visit.may, message=message, tag=tag, default_tag=DEFAULT_TAG)
+
+
+def life(visit: Visit) -> Response:
+    """What happened to a message."""
+    message, tag = visit.part("message"), visit.asked("tag")
+    found = visit.of_queue("messages", message, "events", tag=tag or None, next=visit.asked("next") or None)
+    return visit.page("life.html", queue=visit.seen, may=visit.may, id=message, tag=tag, found=found)
 
 
 def delete(visit: Visit) -> Response:
@@ -93,18 +100,23 @@ def send(visit: Visit) -> Response:
 
 def letters(visit: Visit) -> Response:
     """Dead letters of a queue, to choose those that are to live again."""
-    return visit.page("letters.html", queue=visit.seen, may=visit.may, **_search(visit, "ready"))
+    return visit.page("letters.html", queue=visit.seen, may=visit.may, reasons=DEATHS, **_search(visit, "ready"))
 
 
 def redrive(visit: Visit) -> Response:
-    """Starts a task that moves the chosen ones, or all."""
-    body: dict[str, Any] = {"rate": _number("rate", visit.given("rate") or "0", int)}
-    if visit.given("which") != "all":
+    """Starts a task that moves the chosen ones, or all that fit, or says what it would do."""
+    is_dry, which = visit.given("which").startswith("try_"), visit.given("which").removeprefix("try_")
+    body: dict[str, Any] = {} if is_dry else {"rate": _number("rate", visit.given("rate") or "0", int)}
+    if which != "all":
         if not visit.each("id"):
             raise Failure("choose dead letters, or all of them; nothing was moved", WRONG_USE)
         body["ids"] = visit.each("id")
-    if visit.given("destination"):
-        body["destination"] = visit.given("destination")
+    for name in ("destination", "reason", "source", "text"):
+        if visit.given(name):
+            body[name] = visit.given(name)
+    if is_dry:
+        found = visit.client.post(path_to("queues", visit.queue, "redrive", "preview"), body)
+        return visit.page("preview.html", queue=visit.seen, may=visit.may, found=found, which=which)
     task = visit.client.post(path_to("queues", visit.queue, "redrive"), body)
     return visit.to(path("tasks", task["id"]))
 
@@ -128,6 +140,7 @@ _QUEUE: Final = "/queue/{queue}"
 ROUTES: Final = (
     page(_QUEUE + "/messages", show),
     page(_QUEUE + "/messages/{message}", one),
+    page(_QUEUE + "/messages/{message}/life", life),
     act(_QUEUE + "/messages/{message}", delete, one),
     page(_QUEUE + "/send", write),
     act(_QUEUE + "/send", send, write),

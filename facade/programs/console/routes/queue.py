@@ -96,9 +96,8 @@ def _asking(visit: Visit, what: str, verb: str, name: str, **more: Any) -> Respo
 
 
 def pause(visit: Visit) -> Response:
-    """Lets nobody receive, or lets receives go on: of the queue, or of one of its tags."""
-    tag = visit.given("tag")
-    to = path_to("queues", visit.queue, *(("tags", tag) if tag else ()))
+    """Lets nobody receive, or lets receives go on."""
+    to = path_to("queues", visit.queue)
     if visit.given("what") == "resume":
         visit.client.post(f"{to}/resume")
         return visit.to(path("queue", visit.queue), done="resumed")

@@ -10,15 +10,35 @@ from facade.programs.connect.client import path_to
 from facade.programs.console.web.pages import path
 from facade.programs.console.web.serving import act, live, page
 from facade.programs.console.web.visit import Visit
-from schemas.vocabulary import TransactionStatus
+from schemas.vocabulary import TaskStatus, TransactionStatus
+
+PAGE: Final = 100
 
 
 def find(visit: Visit) -> Response:
-    """A task or a transaction by its id."""
+    """The tasks of the last days; a task or a transaction by its id."""
     wanted = visit.asked("id")
     if not wanted:
-        return visit.page("tasks.html")
+        return visit.page("tasks.html", statuses=list(TaskStatus), **_tasks(visit))
     return visit.to(path("transactions" if visit.asked("kind") == "transaction" else "tasks", wanted))
+
+
+def _tasks(visit: Visit) -> dict[str, Any]:
+    status, after = visit.asked("status"), visit.asked("next")
+    found = visit.get("/v1/tasks", status=status or None, next=after or None, limit=PAGE)
+    return {"tasks": found["tasks"], "next": found["next"], "wanted": status, "after": after}
+
+
+def list_part(visit: Visit) -> Response:
+    """The tasks that are shown."""
+    return visit.fragment("parts/tasks.html", **_tasks(visit))
+
+
+def outcomes(visit: Visit) -> Response:
+    """What came of each message."""
+    task, after = visit.part("task"), visit.asked("next")
+    found = visit.get(path_to("tasks", task, "outcomes"), next=after or None, limit=PAGE)
+    return visit.page("outcomes.html", task=visit.get(path_to("tasks", task)), found=found)
 
 
 def _task(visit: Visit) -> dict[str, Any]:
@@ -64,7 +84,9 @@ def decide(visit: Visit) -> Response:
 ROUTES: Final = (
     page("/tasks", find),
     page("/tasks/{task}", show),
+    live("/live/tasks", list_part),
     live("/live/tasks/{task}", part),
+    page("/tasks/{task}/outcomes", outcomes),
     act("/tasks/{task}", cancel, show),
     page("/queue/{queue}/transactions", transactions),
     page("/transactions/{transaction}", transaction),

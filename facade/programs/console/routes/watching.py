@@ -16,6 +16,9 @@ from facade.programs.console.web.serving import act, live, page
 from facade.programs.console.web.visit import Visit
 from schemas.vocabulary import Measurement, Subject
 
+HISTORY_SPANS: Final = ("hour", "day")
+_HELD: Final = ["ready", "delayed", "leased", "parked", "stored"]
+_DONE: Final = ("received", "redelivered", "acked", "dead")
 # Where several workers share a port, each series says whose it is.
 _WORKER: Final = re.compile(r'\{worker="[^"]*"\}')
 
@@ -56,6 +59,46 @@ def statistics(visit: Visit) -> Response:
     return visit.page("statistics.html", queue=visit.seen, may=visit.may, found=visit.of_queue("statistics", day=day), day=day)
 
 
+def _history(visit: Visit) -> dict[str, Any]:
+    """The numbers of the last hour or day: what was in the queue, and what was done between two
+    times.
+    """
+    found = visit.of_queue("history", span=visit.asked("span", "hour"))
+    times, tags = found["at_ms"], found["tags"]
+    done = {"sent": found["sent"], **{name: [_total(row) for row in zip(*(tag[name] for tag in tags), strict=True)] for name in _DONE}}
+    return {
+        "queue_name": visit.queue,
+        "span": visit.asked("span", "hour"),
+        "found": found,
+        "charts": [
+            ("in", "In the queue", _HELD, [(at, [found[name][i] for name in _HELD]) for i, at in enumerate(times)]),
+            ("done", f"Done in each {found['step_ms'] // 1000} s", list(done), [
+                (times[i], [_grown(column[i - 1], column[i]) for column in done.values() if column]) for i in range(1, len(times))
+            ]),
+        ],
+    }  # fmt: skip
+
+
+def _total(numbers: tuple[int | None, ...]) -> int | None:
+    known = [number for number in numbers if number is not None]
+    return sum(known) if known else None
+
+
+def _grown(before: int | None, after: int | None) -> int | None:
+    """By how much a number that only grows has; None = it is not known."""
+    return None if before is None or after is None or after < before else after - before
+
+
+def history(visit: Visit) -> Response:
+    """The history of a queue."""
+    return visit.page("history.html", queue=visit.seen, may=visit.may, spans=HISTORY_SPANS, **_history(visit))
+
+
+def history_part(visit: Visit) -> Response:
+    """Its numbers, asked for again."""
+    return visit.fragment("parts/history.html", **_history(visit))
+
+
 def _health(visit: Visit) -> dict[str, Any]:
     health = visit.get("/health")
     _, ready = visit.client.exchange("GET", "/ready")
@@ -84,6 +127,8 @@ ROUTES: Final = (
     page("/queue/{queue}/alerts", alerts),
     act("/queue/{queue}/alerts", change, alerts),
     page("/queue/{queue}/statistics", statistics),
+    page("/queue/{queue}/history", history),
+    live("/live/queue/{queue}/history", history_part),
     page("/health", health),
     live("/live/health", health_part),
 )

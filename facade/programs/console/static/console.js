@@ -40,7 +40,8 @@ function draw(place) {
   if (!table || typeof uPlot === "undefined" || !place.clientWidth) return;
   const names = [...table.tHead.rows[0].cells].map((cell) => cell.textContent);
   const rows = [...table.tBodies[0].rows];
-  const number = (cell) => Number(cell.textContent.replaceAll(",", ""));
+  // A dash is a gap.
+  const number = (cell) => (cell.textContent === "-" ? null : Number(cell.textContent.replaceAll(",", "")));
   const data = names.map((_, column) =>
     rows.map((row) => (column ? number(row.cells[column]) : Number(row.cells[0].dataset.at))));
   const soft = colour("--soft");
@@ -97,4 +98,5 @@ window.addEventListener("resize", () => {
   redraw = setTimeout(drawAll, 150);
 });
 window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAll);
+drawAll();
 setInterval(tick, EVERY_MS);

@@ -21,6 +21,7 @@ DONE: Final = {
     "purged": "The queue was purged.",
     "paused": "Paused: nobody receives, and what is sent waits.",
     "resumed": "Receives go on.",
+    "sought": "The tag begins anew there.",
     "sent": "Sent.",
     "added": "Added.",
     "cancelled": "Cancelled.",
