@@ -46,7 +46,6 @@ class Case:
         """Another worker counts from now on."""
         saving = Saving(self.prefix, self.store, self.engine.log, self.engine.catalog)
         self.sampler = Sampler(self.store, saving)
-        self.sampler.begin()
 
     async def count(self, at_ms: int = 0, **ready: int) -> None:
         """A step in which queues had so many messages."""
@@ -124,9 +123,17 @@ async def test_what_redis_loses_is_there_again_as_long_as_the_worker_that_counts
     was, found = shared(before, await case.look(), lost_at)
     assert found == was
     case.lose()
+    # Its lock is lost too, and it takes it again.
+    await case.sampler.begin(case.now)
     await case.count(busy=485)
     was, found = shared(before, await case.look(), lost_at)
     assert found == was
+    # It held still, others have counted since, and are gone like Redis.
+    at_ms = case.now + 10 * HOUR.step_ms
+    case.lose()
+    await case.sampler.begin(at_ms)
+    await case.count(at_ms, busy=1)
+    assert (await case.look())["busy", "hour", lost_at - 1, "ready"] is None
 
 
 async def test_without_that_worker_the_last_minute_is_lost_and_nothing_else(case: Case) -> None:

@@ -54,7 +54,6 @@ class Case:
         """Another worker counts from now on."""
         unsaved: Any = Unsaved()
         self.sampler = Sampler(self.store, unsaved)
-        self.sampler.begin()
 
     def now_ms(self) -> int:
         return self.now

@@ -80,7 +80,7 @@ class Collector:
                 async with self._locks.held("overview", hold_ms=HOLD_MS, wait_s=0) as hold:
                     self._turns = Turns()
                     self._counting.begin(await self.store.all())
-                    self._sampler.begin()
+                    await self._sampler.begin(self._counting.now_ms())
                     while hold.is_valid:
                         await self._round(hold)
                         await asyncio.sleep(ROUND_S)

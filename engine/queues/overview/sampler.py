@@ -16,6 +16,8 @@ logger = logging.getLogger(__name__)
 
 # How often it is saved; a chunk is some of these long.
 SAVED_MS = 60_000
+# Steps without a point after which another worker may have counted meanwhile.
+RECENT = 3
 
 
 class _Track:
@@ -42,9 +44,15 @@ class Sampler:
         self._rows: dict[str, Counted] = {}
         self._tracks = [_Track(span) for span in SPANS.values()]
 
-    def begin(self) -> None:
-        """Goes on after another worker, or none."""
-        self._saved, self._rows = -1, {}
+    async def begin(self, now_ms: int) -> None:
+        """Goes on after another worker, or none; after itself, where Redis has lost the lock with
+        everything else: nobody has noted anything since then. Raises StateUnavailable, StateLost.
+        """
+        self._saved = -1
+        hour = self._tracks[0]
+        if now_ms // hour.span.step_ms - hour.slot <= RECENT and not await self._store.is_whole():
+            return
+        self._rows = {}
         self._tracks = [_Track(span) for span in SPANS.values()]
 
     def note(self, rows: Mapping[str, Counted]) -> None:
