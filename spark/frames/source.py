@@ -61,14 +61,19 @@ def span_of(given: Namespace) -> Span:
 
 def all_queues(log: Log) -> dict[str, str]:
     """Source option for the topics of all queues."""
-    return {"subscribePattern": re.escape(queue_topics(log.prefix)) + ".*"}
+    return _pattern(re.escape(queue_topics(log.prefix)) + ".*")
 
 
 def one_topic(name: str) -> dict[str, str]:
     """Source option for one topic; a pattern, since a topic that does not exist yet is an empty one
     and not a failure.
     """
-    return {"subscribePattern": re.escape(name)}
+    return _pattern(re.escape(name))
+
+
+def _pattern(names: str) -> dict[str, str]:
+    """Source option for the topics whose whole name matches: Spark looks for a part that does."""
+    return {"subscribePattern": f"^{names}$"}
 
 
 def parts(span: Span) -> dict[str, str]:
