@@ -1,7 +1,8 @@
 """What Redis spends on a message that is loaded, received and acknowledged, by the size of groups,
-with what stands before the scripts for the common case (state/lua/plain) and without:
+with what stands before the scripts for the common case (state/lua/plain) and without, or with the
+scripts of another checkout:
 
-    .venv/bin/python -m benchmarks.scripts [--rounds 5] [--messages 4000]
+    .venv/bin/python -m benchmarks.scripts [--rounds 5] [--messages 4000] [--beside FOLDER]
 
 Starts a redis-server of its own and asks it for its CPU time before and after; both ways take
 turns. Talks to 127.0.0.1 only; ends by itself.
@@ -15,6 +16,7 @@ import secrets
 import statistics
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 from facade.programs.stack import redis_server
@@ -22,7 +24,7 @@ from facade.programs.stack.processes.child import Child
 from state.keys import Unit
 from state.packed import pack_body
 from state.redis.connection import Connection
-from state.redis.scripts import read_scripts
+from state.redis.scripts import Script, read_script, read_scripts
 from state.replies import LoadEntry, Window
 from state.store import Store
 
@@ -62,8 +64,17 @@ async def cost_us(store: Store, connection: Connection, group: int, messages: in
     return (await cpu_s(connection) - before) / messages * 1e6
 
 
-async def measure(rounds: int, messages: int) -> dict[int, tuple[list[float], list[float]]]:
-    """Group -> costs with and without, one for each round."""
+def others(folder: Path | None) -> Mapping[str, Script]:
+    """The scripts beside: of another checkout, or ours without the common case. The methods that
+    call them are ours, so both have to take the same arguments.
+    """
+    if folder is None:
+        return read_scripts(plain=False)
+    return {path.stem: read_script(path) for path in sorted((folder / "state" / "lua").glob("*.lua"))}
+
+
+async def measure(rounds: int, messages: int, beside: Path | None) -> dict[int, tuple[list[float], list[float]]]:
+    """Group -> costs of ours and of those beside, one for each round."""
     found: dict[int, tuple[list[float], list[float]]] = {group: ([], []) for group in GROUPS}
     with tempfile.TemporaryDirectory(prefix="leaseway-scripts-") as folder:
         socket = Path(folder) / "redis.sock"
@@ -73,7 +84,7 @@ async def measure(rounds: int, messages: int) -> dict[int, tuple[list[float], li
         await connection.start()
         try:
             window = Window(8_000, 6_000_000)
-            stores = (Store(connection, "plain", window), Store(connection, "full", window, read_scripts(plain=False)))
+            stores = (Store(connection, "ours", window), Store(connection, "beside", window, others(beside)))
             for turn in range(rounds):
                 for group in GROUPS:
                     for which in (0, 1) if turn % 2 == 0 else (1, 0):
@@ -90,12 +101,14 @@ def main() -> int:
     )
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--messages", type=int, default=4_000, help="in each run (default 4000)")
+    parser.add_argument("--beside", type=Path, metavar="FOLDER", help="another checkout")
     options = parser.parse_args()
-    for group, (plain, full) in asyncio.run(measure(options.rounds, options.messages)).items():
-        ratio = statistics.median(one / other for one, other in zip(plain, full, strict=True))
+    for group, (ours, beside) in asyncio.run(measure(options.rounds, options.messages, options.beside)).items():
+        ratios = sorted(one / other for one, other in zip(ours, beside, strict=True))
+        low, ratio, high = (ratios[len(ratios) * part // 4] for part in (1, 2, 3))
         print(
-            f"groups of {group}: {statistics.median(plain):.1f} beside {statistics.median(full):.1f} us of "
-            f"Redis a message, {ratio:.2f}x"
+            f"groups of {group}: {statistics.median(ours):.1f} beside {statistics.median(beside):.1f} us of "
+            f"Redis a message, {ratio:.3f}x (quarters {low:.3f} to {high:.3f})"
         )
     return 0
 
