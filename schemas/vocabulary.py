@@ -278,6 +278,7 @@ class Verb(StrEnum):
     MANAGE_KEYS = "manage_keys"
     MANAGE_USERS = "manage_users"
     SET_PRODUCER_GROUP = "set_producer_group"
+    LIST_AUDIT = "list_audit"
 
 
 DEATHS: Final = (Reason.EXHAUSTED, Reason.KILLED)  # Why a message is a dead letter.

@@ -29,7 +29,9 @@ _DELETE_PEEK: Final = frozenset((Verb.DELETE_MESSAGE, Verb.CANCEL, Verb.RESCHEDU
 _OF_TAG: Final = frozenset((Verb.RECEIVE, Verb.PEEK, Verb.QUERY, Verb.UNPARK))
 _BY_HANDLE: Final = _HANDLE - _RECEIVE
 # What is no right on a queue: anybody may ask for these, or administrators only.
-OF_NO_QUEUE: Final = frozenset((Verb.CREATE_QUEUE, Verb.LIST_QUEUES, Verb.MANAGE_KEYS, Verb.MANAGE_USERS, Verb.SET_PRODUCER_GROUP))
+OF_NO_QUEUE: Final = frozenset((
+    Verb.CREATE_QUEUE, Verb.LIST_QUEUES, Verb.MANAGE_KEYS, Verb.MANAGE_USERS, Verb.SET_PRODUCER_GROUP, Verb.LIST_AUDIT,
+))  # fmt: skip
 _FULL: Final = frozenset(Verb) - OF_NO_QUEUE
 
 RIGHTS: Final[Mapping[Level, frozenset[Verb]]] = MappingProxyType({

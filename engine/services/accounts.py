@@ -11,6 +11,7 @@ from engine.shapes import Edit, KeyInfo, Principal, QueueInfo, SharedQueue, TagI
 from schemas.accounts import full, full_principal, short, short_principal
 from schemas.records import Pause, QueueRecord, TagRecord
 from schemas.records.settings import ANY, Grant, QueueSettings, RedrivePolicy
+from schemas.records.watching import AuditRecord
 
 Tag = TypeVar("Tag", TagInfo, TagRecord)
 
@@ -140,6 +141,16 @@ def webhook_for(account: str, webhook: Webhook) -> Webhook:
 def key_for(account: str, key: KeyInfo) -> KeyInfo:
     """A key as a caller of `account` is shown it."""
     return structs.replace(key, principal=short_principal(account, key.principal)) if account else key
+
+
+def audit_for(account: str, record: AuditRecord) -> AuditRecord:
+    """A record of the audit as a caller of `account` is shown it; its subject is what the engine
+    noted.
+    """
+    if not account:
+        return record
+    who = short_principal(account, record.principal) if record.principal else ""
+    return structs.replace(record, principal=who, queue=short(account, record.queue) if record.queue else "")
 
 
 def user_for(account: str, user: UserInfo) -> UserInfo:

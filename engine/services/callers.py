@@ -7,14 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from msgspec import structs
+
 from engine.catalog.catalog import Catalog
-from engine.errors import NotAuthenticated
+from engine.errors import InvalidValue, NotAuthenticated
 from engine.gate import Gate
 from engine.queues.callers.access import Access
+from engine.queues.callers.audited import AuditPage, AuditQuery
 from engine.queues.callers.parts import CallerParts
 from engine.rules.grants import OF_NO_QUEUE, level_of, levels_of
+from engine.rules.limits import check_asked
 from engine.rules.rights import no_queue
-from engine.services.accounts import key_for, user_for
+from engine.services.accounts import audit_for, key_for, user_for
 from engine.services.bounded import bounded
 from engine.shapes import KeyInfo, Principal, UserInfo, UserUse
 from runtime.asked import note, note_claim
@@ -24,7 +28,7 @@ from schemas.vocabulary import Level, Role, Verb
 
 
 class CallerService:
-    """Callers: authenticates them, manages their keys, rights and bounds."""
+    """Callers: authenticates them, manages their keys, rights and bounds, shows what they asked."""
 
     def __init__(self, gate: Gate, catalog: Catalog, access: Access, callers: CallerParts) -> None:
         self._gate = gate
@@ -34,6 +38,7 @@ class CallerService:
         self._grants = callers.grants
         self._quotas = callers.quotas
         self._users = callers.users
+        self._audited = callers.audited
         # The accounts that there are beside the default one, of now. Each request looks.
         self.accounts = access.accounts
 
@@ -233,6 +238,40 @@ class CallerService:
         name = full_principal(by.account, name)
         self._access.check_account(by, name)
         return user_for(by.account, await self._users.set(name, read_qps=read_qps, write_qps=write_qps, queues=queues, **more))
+
+    @bounded(MESSAGES_S)
+    async def list_audit(
+        self,
+        by: Principal,
+        limit: int,
+        cursor: str | None = None,
+        *,
+        from_ms: int | None = None,
+        to_ms: int | None = None,
+        principal: str = "",
+        queue: str = "",
+        verb: str = "",
+    ) -> AuditPage:
+        """What was asked and what came of it, newest first: to administrators of the service all,
+        to those of an account what concerns that. The others: as of AuditQuery. Raises
+        InvalidValue.
+        """
+        self._access.authorise(by, Verb.LIST_AUDIT)
+        check_asked("limit", limit)
+        check_asked("from", from_ms)
+        check_asked("to", to_ms)
+        if verb and verb not in set(Verb):
+            raise InvalidValue("verb must be one of the verbs of the engine", field="verb", limit=list(Verb), given=verb[:100])
+        wanted = AuditQuery(
+            from_ms=from_ms,
+            to_ms=to_ms,
+            principal=full_principal(by.account, principal) if principal else "",
+            queue=full(by.account, queue) if queue else "",
+            verb=verb,
+            account=None if by.admin else by.account,
+        )
+        page = await self._audited.page(wanted, limit, cursor)
+        return structs.replace(page, records=[audit_for(by.account, record) for record in page.records])
 
     def is_admin(self, by: Principal, name: str) -> bool:
         """Whether a principal may do everything; everybody may ask about themselves."""

@@ -109,6 +109,7 @@ async def test_every_verb_refuses_a_stranger_and_changes_nothing(guarded: Engine
         "rotate_key": ("k", 0),
         "delete_key": ("k",),
         "list_keys": (),
+        "list_audit": (1,),
         "list_grants": ("hers",),
         "get_grant": ("hers", "alice"),
         "rights": ("hers",),

@@ -15,14 +15,15 @@ from typing import Any
 import pytest
 
 from engine.engine import Engine
-from engine.errors import EngineError, NotAuthenticated, QueueNotFound
+from engine.errors import EngineError, InvalidValue, NotAuthenticated, NotAuthorised, QueueNotFound
+from engine.queues.callers import audited
 from engine.queues.callers.audit import FAILURES_A_SECOND
 from engine.shapes import Principal, SendEntry
 from schemas.records.settings import QueueSettings
 from schemas.records.watching import AuditRecord
 from schemas.topics import audit_topic
-from schemas.vocabulary import CHANGES, Verb
-from schemas.wire import decode
+from schemas.vocabulary import CHANGES, Role, Verb
+from schemas.wire import decode, encode
 from tests.integration.conftest import MakeEngine
 from tests.integration.drive import BY, eventually
 from tests.integration.test_grants import ASKED
@@ -178,3 +179,80 @@ async def test_what_kafka_does_not_take_is_written_later_and_holds_up_nobody(gua
         return len(found) == 6
 
     await eventually(once_each, within_s=30)
+
+
+async def listed(engine: Engine, limit: int, by: Principal = BY, **wanted: Any) -> list[tuple[str, str]]:
+    """Verb and queue of all that is listed, page by page of `limit`."""
+    found: list[tuple[str, str]] = []
+    cursor: str | None = None
+    while True:
+        page = await engine.callers.list_audit(by, limit, cursor, **wanted)
+        assert len(page.records) <= limit
+        found += [(one.verb, one.queue) for one in page.records]
+        if page.next is None:
+            return found
+        cursor = page.next
+
+
+async def test_the_audit_is_listed_newest_first_each_record_once(
+    guarded: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("q1", "q2", "q3"):
+        await serve(guarded, guarded.queues.create_queue(ALICE, name, QueueSettings()))
+    topic = audit_topic(guarded.settings.topic_prefix)
+    between_ms = (await guarded.log.fetch(topic, 0, 2, 1, 1_000)).records[0].timestamp_ms
+    await asyncio.sleep(0.01)
+    await serve(guarded, guarded.messages.send(BOB, "q1", [SendEntry(b"x")]))
+    first = await written(guarded, 4)
+    every = [("send", "q1"), ("create_queue", "q3"), ("create_queue", "q2"), ("create_queue", "q1")]
+
+    page = await guarded.callers.list_audit(BY, 2)
+    assert [(one.verb, one.queue, one.outcome) for one in page.records] == [
+        ("send", "q1", "refused"), ("create_queue", "q3", "done"),
+    ]  # fmt: skip
+    assert (page.scanned, page.cut) == (2, "")
+    assert await listed(guarded, 3) == every
+    assert await listed(guarded, 3, principal="alice") == every[1:]
+    assert await listed(guarded, 3, queue="q1") == [every[0], every[3]]
+    assert await listed(guarded, 3, verb="send") == every[:1]
+    # By the clock of the log, from a time on and before it.
+    assert await listed(guarded, 3, from_ms=between_ms + 1) == every[:1]
+    assert await listed(guarded, 3, to_ms=between_ms + 1) == every[1:]
+    assert await listed(guarded, 3, from_ms=between_ms + 3_600_000) == []
+
+    # An append whose answer was lost was made again; a page may end between both, and by its bound.
+    await guarded.log.append_many(topic, 0, [encode(one) for one in first])
+    for limit in (1, 3, 5, 1000):
+        assert await listed(guarded, limit) == every, limit
+    monkeypatch.setattr(audited, "MOST_RECORDS", 1)
+    monkeypatch.setattr(audited, "CHUNK", 5)
+    cut = await guarded.callers.list_audit(BY, 10, queue="q9")
+    assert (cut.records, cut.scanned, cut.cut) == ([], 5, "records") and cut.next is not None
+    assert await listed(guarded, 10) == every
+
+    for wrong in ("x", "-1", "9" * 17):
+        with pytest.raises(InvalidValue, match="cursor"):
+            await guarded.callers.list_audit(BY, 10, wrong)
+    with pytest.raises(InvalidValue, match="verb"):
+        await guarded.callers.list_audit(BY, 10, verb="nothing")
+    with pytest.raises(NotAuthorised):
+        await guarded.callers.list_audit(ALICE, 10)
+
+
+async def test_an_administrator_of_an_account_is_shown_what_concerns_it(guarded: Engine) -> None:
+    a, b = "111122223333", "444455556666"
+    one, other = (Principal(f"{at}.boss", role=Role.ADMIN, account=at, key_id=f"{at}.k") for at in (a, b))
+    await serve(guarded, guarded.queues.create_queue(one, "q", QueueSettings()))
+    await serve(guarded, guarded.queues.create_queue(other, "q", QueueSettings()))
+    await serve(guarded, guarded.messages.send(other, f"{a}.q", [SendEntry(b"x")]))
+    await serve(guarded, guarded.queues.create_queue(ALICE, "q", QueueSettings()))
+    await written(guarded, 4)
+
+    page = await guarded.callers.list_audit(one, 10)
+
+    # Names of its own are short; whoever of others was at its queue is told by their whole name.
+    assert [(one.principal, one.verb, one.queue) for one in page.records] == [
+        (f"{b}.boss", "send", "q"), ("boss", "create_queue", "q"),
+    ]  # fmt: skip
+    assert await listed(guarded, 10, by=one, principal="boss", queue="q") == [("create_queue", "q")]
+    assert len(await listed(guarded, 10)) == 4

@@ -88,6 +88,7 @@ VERBS: dict[str, Verb] = {
     "rotate_key": lambda e, at: e.callers.rotate_key(BY, "old", 1_000),
     "delete_key": lambda e, at: e.callers.delete_key(BY, "old"),
     "list_keys": lambda e, at: e.callers.list_keys(BY),
+    "list_audit": lambda e, at: e.callers.list_audit(BY, 1),
     "list_grants": lambda e, at: e.callers.list_grants(BY, "q"),
     "get_grant": lambda e, at: e.callers.get_grant(BY, "q", "somebody"),
     "rights": lambda e, at: e.callers.rights(BY, "q"),

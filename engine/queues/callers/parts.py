@@ -6,11 +6,13 @@ from dataclasses import dataclass
 
 from engine.catalog.ground import Ground
 from engine.queues.callers.audit import Audit
+from engine.queues.callers.audited import AuditReader
 from engine.queues.callers.grants import Grants
 from engine.queues.callers.keys import Keys, KeyUses
 from engine.queues.callers.quotas import Quotas, Unused, UserBounds
 from engine.queues.callers.users import Users
 from engine.queues.records import QueueRecords
+from schemas.topics import audit_topic
 from state.shared.allotments import Allotments
 
 
@@ -19,6 +21,7 @@ class CallerParts:
     """One of each for a worker."""
 
     audit: Audit
+    audited: AuditReader
     keys: Keys
     grants: Grants
     quotas: Quotas
@@ -32,6 +35,7 @@ def wire_callers(*, ground: Ground, bounds: UserBounds, records: QueueRecords, k
     ground.queue_gone.connect(quotas.forget_queue)
     return CallerParts(
         audit=Audit(settings, ground.worker, ground.log, ground.counters),
+        audited=AuditReader(audit_topic(settings.topic_prefix), ground.log),
         keys=Keys(settings, catalog, key_uses),
         grants=Grants(catalog, records),
         quotas=quotas,

@@ -9,7 +9,7 @@ import re
 import time
 from typing import TYPE_CHECKING, Final
 
-from msgspec import UNSET
+from msgspec import UNSET, structs
 
 from engine.meters.shapes import MetricQuery
 from facade.dialects.native.reference import examples
@@ -18,6 +18,8 @@ from facade.dialects.native.wire.replies_watching import (
     AlertEventsReply,
     AlertReply,
     AlertsReply,
+    AuditRecordReply,
+    AuditReply,
     DailyStatisticsReply,
     HistoryReply,
     MetricReply,
@@ -29,6 +31,7 @@ from facade.dialects.native.wire.replies_watching import (
 from facade.dialects.native.wire.shapes_watching import (
     AlertBody,
     AlertsQuery,
+    AuditParameters,
     DailyStatisticsBody,
     HistoryQuery,
     MetricParameters,
@@ -36,7 +39,7 @@ from facade.dialects.native.wire.shapes_watching import (
 )
 from facade.dialects.native.wire.units import QUEUE_RULE
 from facade.http.operation import Answer, Call, Operation, PathRule
-from schemas.records.watching import AlertPolicy, PolicyState
+from schemas.records.watching import AlertPolicy, AuditRecord, PolicyState
 
 if TYPE_CHECKING:
     from engine.engine import Engine
@@ -165,7 +168,35 @@ async def query_metric(engine: Engine, call: Call) -> Answer:
     return Answer(MetricReply(metric=found.metric, points=points))
 
 
+async def list_audit(engine: Engine, call: Call) -> Answer:
+    """Who has asked for what, and what came of it."""
+    asked: AuditParameters = call.query
+    from_ms, to_ms = (None if value is UNSET else value for value in (asked.from_, asked.to))
+    cursor = None if asked.cursor is UNSET else asked.cursor
+    page = await engine.callers.list_audit(
+        call.by, asked.limit, cursor, from_ms=from_ms, to_ms=to_ms, principal=asked.principal, queue=asked.queue, verb=asked.verb
+    )
+    records = [_audit_reply(record) for record in page.records]
+    return Answer(AuditReply(records=records, next=page.next, scanned=page.scanned, cut=page.cut or None))
+
+
+def _audit_reply(record: AuditRecord) -> AuditRecordReply:
+    shown = structs.asdict(record)
+    return AuditRecordReply(id=f"{shown.pop('worker')}-{shown.pop('number')}", **shown)
+
+
 OPERATIONS = (
+    Operation(
+        name="list_audit",
+        method="GET",
+        path="/v1/audit",
+        group="Audit",
+        summary="Who has asked for what, and what came of it, newest first",
+        run=list_audit,
+        replies={200: AuditReply},
+        example=examples.WATCHING["list_audit"],
+        query=AuditParameters,
+    ),
     Operation(
         name="add_alert",
         method="POST",

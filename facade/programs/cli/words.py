@@ -40,6 +40,7 @@ REMOTE: Final[dict[str, tuple[str, str]]] = {
     "key": ("facade.programs.cli.nouns.key", "list, create, change, rotate and delete access keys"),
     "user": ("facade.programs.cli.nouns.user", "look at users, and set their contacts and quotas"),
     "grant": ("facade.programs.cli.nouns.grant", "list, give and take away levels on a queue"),
+    "audit": ("facade.programs.cli.tools.audit", "list who has asked for what, and what came of it"),
     "alert": ("facade.programs.cli.nouns.alert", "list, create and delete alert policies of a queue"),
     "export": ("facade.programs.cli.tools.export", "print queues, tags, levels, alerts and users as one document"),
     "diff": ("facade.programs.cli.tools.diff", "say what of a document differs from what is there"),

@@ -13,7 +13,7 @@ from schemas.vocabulary import Level, Role, Verb
 
 # Verbs that name no queue: anybody may ask for these, but a reader.
 OF_NOBODY = frozenset((Verb.CREATE_QUEUE, Verb.LIST_QUEUES, Verb.SET_PRODUCER_GROUP))
-OF_NO_QUEUE = OF_NOBODY | {Verb.MANAGE_KEYS, Verb.MANAGE_USERS}
+OF_NO_QUEUE = OF_NOBODY | {Verb.MANAGE_KEYS, Verb.MANAGE_USERS, Verb.LIST_AUDIT}
 # Any right on the queue will do.
 KNOWN: tuple[Verb, ...] = ()
 

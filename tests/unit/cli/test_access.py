@@ -43,6 +43,22 @@ def test_keys_are_listed_without_secrets(cli: Cli) -> None:
     ]
 
 
+def test_the_audit_is_listed_page_by_page(cli: Cli) -> None:
+    record = {
+        "at_ms": 1, "principal": "shop", "key_id": "k", "peer": "10.0.0.1", "operation": "native.purge", "queue": "q",
+        "tag": "", "subject": "", "outcome": "done", "status": 204, "error": "",
+    }  # fmt: skip
+    page = {"records": [{"id": "w-2", **record}], "next": "7", "scanned": 20_000, "cut": "records"}
+    cli.service.on("GET /v1/audit", (200, page), (200, {**page, "records": [], "next": None}))
+
+    ran = cli("audit", "ls", "--queue", "q", "--verb", "purge", "--since", "2026-11-23", "-o", "name")
+
+    assert ran.out.split() == ["w-2"]
+    asked = "/v1/audit?queue=q&verb=purge&from=1795392000000"
+    assert [path for _, path, _ in cli.service.asked] == [f"{asked}&limit=100", f"{asked}&cursor=7&limit=99"]
+    assert cli("audit", "ls", "--verb", "nothing").code == 2
+
+
 @pytest.mark.parametrize(
     ("part", "option", "field"), [("contacts", "--email", "email"), ("quota", "--queues", "queues")]
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tests.unit.console.conftest import AT, EVIL, MESSAGE
 
 PAGE = {"messages": [MESSAGE], "next": "more", "scanned": 1200, "cut": "records"}
@@ -36,7 +38,7 @@ ROW = {
     "latency_max_ms": 2.0,
 }  # fmt: skip
 
-HISTORY = {
+HISTORY: dict[str, Any] = {
     "queue": "orders", "step_ms": 10_000, "as_of_ms": AT, "at_ms": [AT - 20_000, AT - 10_000, AT],
     "ready": [4, None, 7], "delayed": [0, None, 0], "leased": [0, None, 2], "parked": [0, None, 0],
     "stored": [0, None, 0],
@@ -69,6 +71,18 @@ DEAD = {
         "original_queue": "orders", "original_id": "x", "original_sent_at_ms": AT, "moved_at_ms": AT,
         "reason": "killed", "note": f"bad address {EVIL}", "receive_count": 3, "from_tag": "default",
     },
+}  # fmt: skip
+
+AUDIT = {
+    "records": [
+        {
+            "id": "w-7", "at_ms": AT, "principal": "shop", "key_id": "shop-1", "peer": "10.0.0.1",
+            "operation": f"op {EVIL}",
+            "verb": "purge", "queue": "orders", "tag": "", "subject": "bob", "outcome": "refused", "status": 403,
+            "error": "not_authorised", "request_id": "r", "suppressed": 3,
+        }
+    ],
+    "next": "17", "scanned": 20_000, "cut": "records",
 }  # fmt: skip
 
 GRANTS = {"grants": [{"principal": "eve", "level": "use"}]}

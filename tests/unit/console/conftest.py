@@ -61,7 +61,7 @@ def service(canned_service: Service) -> Service:
     canned_service.answers.clear()
     canned_service.asked.clear()
     canned_service.headers.clear()
-    lets(canned_service, ALL, ["create_queue", "list_queues", "manage_keys", "manage_users"])
+    lets(canned_service, ALL, ["create_queue", "list_queues", "manage_keys", "manage_users", "list_audit"])
     canned_service.on("GET /v1/queues/orders", (200, queue()))
     canned_service.on("GET /v1/queues", (200, {"queues": ["orders"], "counts": [COUNTS], "next": None}))
     canned_service.on("GET /health", (200, {"status": "ok", "alarms": {}, "native": "on", "plane": "on"}))

@@ -24,7 +24,14 @@ async def test_a_history_has_what_was_done_between_two_times_over_all_tags(servi
     service.on("GET /v1/queues/orders/history", (200, HISTORY))
 
     text = (await browser.get("/live/queue/orders/history")).text
+    new = {
+        **HISTORY,
+        **{name: [None, *HISTORY[name][1:]] for name in ("ready", "delayed", "leased", "parked", "stored")},
+    }
+    service.on("GET /v1/queues/orders/history", (200, new))
+    fresh = (await browser.get("/live/queue/orders/history")).text
 
+    assert (fresh.count("<td data-at"), text.count("<td data-at")) == (1, 5)
     rows = re.findall(r"<tr><td data-at[^>]*>[^<]*</td>(.*?)</tr>", text)
     cells = [re.findall(r">([^<]*)</td>", row) for row in rows]
     # In it: ready, delayed, leased, parked, stored; done: sent, received, redelivered, acked, dead.

@@ -12,6 +12,7 @@ from facade.programs.console.web.guard import POLICY
 from tests.unit.cli.service import Service
 from tests.unit.console.answers import (
     ALERT,
+    AUDIT,
     DEAD,
     EVENT,
     GRANTS,
@@ -106,6 +107,11 @@ PAGES: list[tuple[str, dict[str, Any], list[str]]] = [
         },
         ["next=more", "/queue/orders-2/messages/bbbbbbbb", "leased", "10,000"],
     ),
+    (
+        "/audit?verb=purge&from=2026-11-18T11:06:40",
+        {"GET /v1/audit": AUDIT},
+        ["10.0.0.1", "refused", "not authorised", "3 before it", "its bound of records", "cursor=17", "verb=purge"],
+    ),
     ("/definitions", {}, ["Export as JSON", "Show what differs"]),
     ("/tasks/" + "0" * 16, {"GET /v1/tasks/" + "0" * 16: TASK}, ["4 of 10", "Cancel the task"]),
     ("/queue/orders/transactions", {"GET /v1/queues/orders/transactions": {"transactions": [TRANSACTION]}}, ["shops"]),
@@ -187,7 +193,7 @@ async def test_what_a_right_does_not_allow_is_not_offered(
     text = (await browser.get(path)).text
 
     assert [word for word in words if word in text] == []
-    assert "New queue" not in text and ">Keys<" not in text
+    assert "New queue" not in text and ">Keys<" not in text and ">Audit<" not in text
 
 
 async def test_a_reader_sees_no_way_to_messages(service: Service, browser: Browser) -> None:

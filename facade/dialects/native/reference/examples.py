@@ -293,11 +293,29 @@ _EVENT = {"id": "0123456789ab-a1f2e3d4c5b6-1767225660000", "change": "fired", "a
 _ROW = {"tag": None, "subject": "send_request", "requests": 1440, "messages": 14400}
 _NONE = {"released": [None, 0], "dead": [None, 0]}
 _TIMES = {"latency_ms": 4.182, "latency_p999_ms": 31.623, "latency_max_ms": 64.02}
+_AUDITED = {
+    "id": "0123456789ab-7",
+    "at_ms": _AT,
+    "principal": "shop",
+    "key_id": "shop-1",
+    "peer": "10.0.0.1",
+    "operation": "native.purge",
+    "verb": "purge",
+    "queue": "orders",
+    "tag": "",
+    "subject": "",
+    "outcome": "done",
+    "status": 204,
+    "error": "",
+    "request_id": "3f1c7a0e-6a55-4d0b-9c59-8f6e0f7c3b21",
+    "suppressed": 0,
+}
 WATCHING = {
     "add_alert": Example(_WATCHED, _ALERT),
     "list_alerts": Example(reply={"alerts": [{**_ALERT, "firing": True, "since_ms": _AT + 60_000}]}),
     "list_alert_events": Example(reply={"events": [{**_EVENT, "told": "told", "note": "webhook 200; mail"}]}),
     "delete_alert": Example(),
+    "list_audit": Example(reply={"records": [_AUDITED], "next": None, "scanned": 1, "cut": None}),
     "get_daily_statistics": Example(reply={"enabled": True}),
     "set_daily_statistics": Example({"enabled": True}, {"enabled": True}),
     "statistics": Example(reply={"queue": "orders", "day": "2026-01-01", "complete": True, "rows": [{**_ROW, **_TIMES}]}),

@@ -7,9 +7,9 @@ from typing import Annotated
 from msgspec import Meta
 
 from engine.meters.shapes import METRICS
-from facade.dialects.native.wire.replies import Count, Reply
+from facade.dialects.native.wire.replies import Count, Cut, Reply
 from facade.dialects.native.wire.units import Moment, one_of
-from schemas.vocabulary import OPERATIONS, AlertChange, Measurement, Subject, Telling
+from schemas.vocabulary import OPERATIONS, AlertChange, Measurement, Outcome, Subject, Telling
 
 
 def _about(text: str) -> Meta:
@@ -103,6 +103,35 @@ class MetricReply(Reply, frozen=True, kw_only=True):
 
     metric: Annotated[str, one_of(METRICS, "The metric.")]
     points: Annotated[list[PointReply], _about("The values, oldest first.")]
+
+
+class AuditRecordReply(Reply, frozen=True, kw_only=True):
+    """A request, and what came of it."""
+
+    id: Annotated[str, _about("The record's id.")]
+    at_ms: Annotated[Moment, _about("When it was answered (epoch ms).")]
+    principal: Annotated[str, _about("Who asked; empty = nobody who is known.")]
+    key_id: Annotated[str, _about("By which key, or which was claimed.")]
+    peer: Annotated[str, _about("From which address.")]
+    operation: Annotated[str, _about("What its dialect calls it.")]
+    verb: Annotated[str, _about("What was asked of the engine; empty = nothing.")]
+    queue: Annotated[str, _about("Of which queue.")]
+    tag: Annotated[str, _about("Of which of its tags.")]
+    subject: Annotated[str, _about("Of what else: a key, a user, a copy, a producer group; as the engine calls it.")]
+    outcome: Annotated[str, one_of(Outcome, "What came of it: refused = for who asked, failed = for another reason.")]
+    status: Annotated[int, _about("How it was answered: a status of HTTP, or a code of RocketMQ.")]
+    error: Annotated[str, _about("Why it failed; empty = it did not.")]
+    request_id: Annotated[str, _about("The id of the request.")]
+    suppressed: Annotated[Count, _about("Failures before it, at the same worker, that were not written down.")]
+
+
+class AuditReply(Reply, frozen=True, kw_only=True):
+    """A page of the audit."""
+
+    records: Annotated[list[AuditRecordReply], _about("The records, newest first.")]
+    next: Annotated[str | None, _about("The `cursor` of the next page; null at the end.")]
+    scanned: Annotated[Count, _about("Records that were read for it.")]
+    cut: Annotated[Cut | None, _about("The bound that has ended the page before it was full; null = none.")]
 
 
 Numbers = Annotated[list[int | None], _about("A number for each of `at_ms`; null = nobody has noted it then.")]

@@ -10,7 +10,7 @@ from engine.meters.shapes import AGGREGATORS, METRICS
 from engine.rules.limits import HISTORY_SPANS
 from facade.dialects.native.wire.shapes import Body
 from facade.dialects.native.wire.units import Millis, Name, Whole, one_of, within
-from schemas.vocabulary import Measurement, Subject
+from schemas.vocabulary import Measurement, Subject, Verb
 
 Aggregator = Annotated[str, Meta(max_length=16)]
 
@@ -48,6 +48,18 @@ class HistoryQuery(Body, frozen=True, kw_only=True):
     """How far back."""
 
     span: Annotated[str, Meta(max_length=16), one_of(HISTORY_SPANS, "The last hour by 10 s, or the last day by 5 min.")] = "hour"
+
+
+class AuditParameters(Body, frozen=True, kw_only=True):
+    """Which records of the audit, newest first."""
+
+    from_: Annotated[Millis, within("from", "Noted at or after, epoch ms.")] | UnsetType = field(name="from", default=UNSET)
+    to: Annotated[Millis, within("to", "Noted before, epoch ms.")] | UnsetType = UNSET
+    principal: Annotated[str, Meta(max_length=200, description="Only what this principal has asked.")] = ""
+    queue: Annotated[str, Meta(max_length=200, description="Only what was asked of this queue, also one that is gone.")] = ""
+    verb: Annotated[str, Meta(max_length=64), one_of(Verb, "Only this.")] = ""
+    limit: Annotated[Whole, within("limit", "Records of a page.")] = 100
+    cursor: Annotated[str, Meta(min_length=1, max_length=64, description="The `next` of the page before.")] | UnsetType = UNSET
 
 
 class MetricParameters(Body, frozen=True, kw_only=True):

@@ -14,8 +14,10 @@ from facade.programs.console.routes.overview import alarms_of
 from facade.programs.console.web.pages import path
 from facade.programs.console.web.serving import act, live, page
 from facade.programs.console.web.visit import Visit
-from schemas.vocabulary import Measurement, Subject
+from facade.programs.console.web.words import moment
+from schemas.vocabulary import Measurement, Subject, Verb
 
+PAGE: Final = 100
 HISTORY_SPANS: Final = ("hour", "day")
 _HELD: Final = ["ready", "delayed", "leased", "parked", "stored"]
 _DONE: Final = ("received", "redelivered", "acked", "dead")
@@ -59,21 +61,35 @@ def statistics(visit: Visit) -> Response:
     return visit.page("statistics.html", queue=visit.seen, may=visit.may, found=visit.of_queue("statistics", day=day), day=day)
 
 
+def audit(visit: Visit) -> Response:
+    """Who has asked for what, and what came of it."""
+    asked = {name: visit.asked(name) for name in ("principal", "queue", "verb", "from", "to")}
+    try:
+        times = {name: moment(asked[name]) for name in ("from", "to")}
+    except ValueError:
+        raise Failure("a time is YYYY-MM-DDTHH:MM:SS", WRONG_USE) from None
+    given = {name: asked[name] or None for name in ("principal", "queue", "verb")}
+    found = visit.get("/v1/audit", **given, **times, cursor=visit.asked("cursor") or None, limit=PAGE)
+    return visit.page("audit.html", found=found, asked=asked, verbs=sorted(Verb))
+
+
 def _history(visit: Visit) -> dict[str, Any]:
     """The numbers of the last hour or day: what was in the queue, and what was done between two
     times.
     """
     found = visit.of_queue("history", span=visit.asked("span", "hour"))
     times, tags = found["at_ms"], found["tags"]
+    # Before it was there, nothing is to be drawn.
+    first = next((i for i in range(len(times)) if found["ready"][i] is not None), 0)
     done = {"sent": found["sent"], **{name: [_total(row) for row in zip(*(tag[name] for tag in tags), strict=True)] for name in _DONE}}
     return {
         "queue_name": visit.queue,
         "span": visit.asked("span", "hour"),
         "found": found,
         "charts": [
-            ("in", "In the queue", _HELD, [(at, [found[name][i] for name in _HELD]) for i, at in enumerate(times)]),
+            ("in", "In the queue", _HELD, [(times[i], [found[name][i] for name in _HELD]) for i in range(first, len(times))]),
             ("done", f"Done in each {found['step_ms'] // 1000} s", list(done), [
-                (times[i], [_grown(column[i - 1], column[i]) for column in done.values() if column]) for i in range(1, len(times))
+                (times[i], [_grown(column[i - 1], column[i]) for column in done.values() if column]) for i in range(first + 1, len(times))
             ]),
         ],
     }  # fmt: skip
@@ -124,6 +140,7 @@ def health_part(visit: Visit) -> Response:
 
 
 ROUTES: Final = (
+    page("/audit", audit),
     page("/queue/{queue}/alerts", alerts),
     act("/queue/{queue}/alerts", change, alerts),
     page("/queue/{queue}/statistics", statistics),

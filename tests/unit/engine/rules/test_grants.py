@@ -43,7 +43,7 @@ TABLE = {
     "delete_peek": DELETE_PEEK,
     "full_control": f"{SEND} {RECEIVE} {HANDLE} {INFO} {PEEK} {DELETE_PEEK} {REST} {WATCH} grant query_metric",
 }
-OF_NO_QUEUE = {"create_queue", "list_queues", "manage_keys", "manage_users", "set_producer_group"}
+OF_NO_QUEUE = {"create_queue", "list_queues", "manage_keys", "manage_users", "set_producer_group", "list_audit"}
 
 
 def test_every_verb_on_a_queue_has_a_level_that_allows_it() -> None:
