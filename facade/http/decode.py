@@ -23,6 +23,14 @@ QUERY_PARAMETERS = 50
 MOST_VALUES = 50_000
 FEW_BYTES = 65_536  # have fewer values than that
 _SENTENCE = 1000  # of an error of msgspec's, which repeats the name of a field
+# What the patterns of names mean, for people.
+_PATTERNS = (
+    (
+        re.compile(r"^Expected `str` matching regex '\^\[A-Za-z0-9_\]\[A-Za-z0-9_\.-\]\{0,(\d+)\}\$'$"),
+        "letters, digits, '_', '-' or '.', not beginning with '-' or '.'",
+    ),
+    (re.compile(r"^Expected `str` matching regex '\^\[!-~\\+w\]\{1,(\d+)\}\$'$"), "printable characters without spaces"),
+)
 _T = TypeVar("_T")
 _WHERE = re.compile(r" - at (?:`key` in )?`(?P<path>\$[^`]*)`$")
 _STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]")
@@ -96,6 +104,14 @@ def _is_list(kind: Any) -> bool:
     return get_origin(kind) is list
 
 
+def _of_name(about: str, field: str) -> str | None:
+    """What a name must be, where that is what was expected."""
+    for number, (pattern, characters) in enumerate(_PATTERNS):
+        if found := pattern.match(about):
+            return f"{field or 'The body'} must be 1 to {int(found[1]) + (number == 0)} {characters}"
+    return None
+
+
 def _refused(sentence: str, body: bytes | None, values: Any = None) -> ProblemError:
     """The problem in a sentence of msgspec's, e.g. "Expected `int`, got `str` - at
     `$.messages[0].delay_seconds`".
@@ -116,7 +132,9 @@ def _refused(sentence: str, body: bytes | None, values: Any = None) -> ProblemEr
     code = "wrong_type" if ", got `" in what else "invalid_value"
     limit = expected["what"].replace("`", "").replace(r"$(?!\\n)", "$") if expected else None
     about = what.replace(r"$(?!\\n)", "$")
-    return ProblemError(code, f"{about}{_at(field)}.", field=field or "body", limit=limit, given=_given(body, values, path))
+    return ProblemError(
+        code, f"{_of_name(about, field) or about + _at(field)}.", field=field or "body", limit=limit, given=_given(body, values, path)
+    )
 
 
 def _at(field: str) -> str:

@@ -69,7 +69,7 @@ def test_apply_deletes_only_what_somebody_has_agreed_to(cli: Cli, file: str) -> 
     cli.service.on("PUT /v1/definitions", applied(gone, dry_run=True))
 
     ran = cli("apply", "-f", file, "--prune", "tags")
-    assert ran.code == 2 and "delete tag 'orders/eu' needs --yes" in ran.err
+    assert ran.code == 2 and "delete tag 'orders/eu'? There is no terminal" in ran.err
     assert [path for _, path, _ in cli.service.asked] == ["/v1/definitions?dry_run=true&prune=tags"]
     assert cli("apply", "-f", file, "--prune", "tags", "--yes").code == 0
     assert cli.service.asked[-1][1] == "/v1/definitions?prune=tags"

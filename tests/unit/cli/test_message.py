@@ -60,6 +60,14 @@ def test_send_makes_one_batch_of_arguments_and_files(cli: Cli, tmp_path: Path) -
     assert cli.service.asked[0][2] == {"messages": [{**common, "body": "hello"}, {**common, "body_base64": "/w=="}]}
 
 
+def test_a_file_that_is_a_hyphen_is_all_of_stdin(cli: Cli, stdin: Any) -> None:
+    stdin(b"two\nlines\n")
+    cli.service.on("POST /v1/queues/q/messages", (200, {"messages": [{"id": "a", "body_md5": "", "sent_at_ms": 1}]}))
+
+    assert cli("message", "send", "q", "--file", "-", "-o", "name").out == "a\n"
+    assert cli.service.asked[0][2] == {"messages": [{"body": "two\nlines\n"}]}
+
+
 def test_send_of_lines_prints_what_was_sent_as_it_goes(cli: Cli, stdin: Any) -> None:
     cli.service.on(SEND, sent(*(str(n) for n in range(100))), sent("last"))
     stdin(b"".join(b"line %d\n" % n for n in range(101)))
@@ -100,7 +108,7 @@ def test_send_of_objects_keeps_their_fields(cli: Cli, stdin: Any) -> None:
         (["peek", "q", "--state", "lost"], "'lost' is not one of 'delayed'"),
         (["extend", "q", "h"], "Missing option '--lease-seconds'"),
         (["ack", "q"], "Missing argument 'HANDLE...'"),
-        (["rm", "q", "m"], "delete 1 message(s) of queue 'q' needs --yes"),
+        (["rm", "q", "m"], "delete 1 message(s) of queue 'q'? There is no terminal"),
     ],
 )
 def test_a_mistake_is_named_before_anything_is_asked(arguments: list[str], said: str, cli: Cli) -> None:

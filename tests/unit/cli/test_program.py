@@ -242,7 +242,7 @@ def test_a_stream_that_is_closed_is_no_traceback(cli: Cli, monkeypatch: pytest.M
     with monkeypatch.context() as patched:
         patched.setattr(sys, "stdin", None)
         ran = cli("queue", "rm", "orders")
-        assert (ran.code, "needs --yes" in ran.err) == (2, True)
+        assert (ran.code, "--yes" in ran.err) == (2, True)
     with monkeypatch.context() as patched:
         patched.setattr(sys, "stdin", None)
         ran = cli("message", "send", "q", "--lines")
@@ -261,7 +261,7 @@ def test_a_question_is_asked_at_a_terminal_alone(cli: Cli) -> None:
     ran = cli("queue", "rm", "orders")
 
     assert ran.code == 2
-    assert ran.err == "leaseway queue rm: delete queue 'orders' needs --yes where there is no terminal to ask at\n"
+    assert ran.err == "leaseway queue rm: delete queue 'orders'? There is no terminal to ask at: --yes agrees\n"
     assert cli.service.asked == []
 
 

@@ -143,6 +143,27 @@ async def test_a_bad_value_is_named_with_its_limit_and_itself_shortened(
     assert (found["limit"], found["given"]) == (limit, given)
 
 
+@pytest.mark.parametrize(
+    ("path", "body", "detail"),
+    [
+        (
+            RECEIVE,
+            b'{"tag": "my tag"}',
+            "tag must be 1 to 80 letters, digits, '_', '-' or '.', not beginning with '-' or '.'.",
+        ),
+        (
+            "/v1/queues/q/redrive",
+            b'{"filter": {"conditions": [{"name": "a b"}]}}',
+            "filter.conditions[0].name must be 1 to 256 printable characters without spaces.",
+        ),
+    ],
+)
+async def test_what_a_name_must_be_is_said_in_words(
+    client: httpx.AsyncClient, path: str, body: bytes, detail: str
+) -> None:
+    assert problem_in(await client.post(path, content=body))["detail"] == detail
+
+
 async def test_a_bad_value_below_a_key_that_can_not_be_told_is_shown_with_all_keys(client: httpx.AsyncClient) -> None:
     body = {"messages": [{"body": "a", "attributes": {"n": {"type": "bool", "value": "x"}}}]}
 

@@ -40,7 +40,12 @@ _where = click.option(
 @_queue
 @click.argument("bodies", nargs=-1, metavar="[BODY]...")
 @click.option(
-    "--file", "files", multiple=True, type=click.Path(path_type=Path), metavar="FILE", help="Body: all of this file; may be repeated."
+    "--file",
+    "files",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Body: all of this file, - = of stdin; may be repeated.",
 )
 @click.option("--lines", "source", flag_value="lines", help="A message for each line of stdin that is not empty.")
 @click.option("--jsonl", "source", flag_value="jsonl", help="A message for each line of stdin: JSON as the API has it, or as printed.")
@@ -223,7 +228,7 @@ def rm(session: Session, queue: str, ids: tuple[str, ...], *, yes: bool) -> None
 @_queue
 @click.argument("id", metavar="ID")
 @click.argument("body", required=False)
-@click.option("--file", type=click.Path(path_type=Path), metavar="FILE", help="Another body: all of this file.")
+@click.option("--file", type=click.Path(path_type=Path), metavar="FILE", help="Another body: all of this file, - = of stdin.")
 @click.option("--to", metavar="QUEUE", shell_complete=queue_names, help="Where to send it (default: to where it came from).")
 @click.option("--attribute", multiple=True, type=pairs, metavar="NAME=TEXT", help="An attribute, in place of all; may be repeated.")
 @click.option("--group", metavar="ID", help="Another group.")

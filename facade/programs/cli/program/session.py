@@ -90,6 +90,6 @@ class Session:
         if yes:
             return
         if not self.can_ask:
-            raise Failure(f"{visible(question)} needs --yes where there is no terminal to ask at", WRONG_USE)
+            raise Failure(f"{visible(question)}? There is no terminal to ask at: --yes agrees", WRONG_USE)
         if not click.confirm(f"{visible(question)}?", err=True):
             raise Failure("nothing was done")

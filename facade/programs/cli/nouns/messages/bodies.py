@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, Final
@@ -59,12 +60,14 @@ def bytes_of(message: Mapping[str, Any]) -> bytes:
 
 
 def from_arguments(texts: Sequence[str], files: Sequence[Path]) -> Iterator[Message]:
-    """Messages of arguments, then of whole files. Raises Failure: a file that can't be read."""
+    """Messages of arguments, then of whole files (`-` = stdin). Raises Failure: a file that
+    can't be read.
+    """
     for text in texts:
         yield body_of(os.fsencode(text))
     for path in files:
         try:
-            yield body_of(path.read_bytes())
+            yield body_of(sys.stdin.buffer.read() if str(path) == "-" else path.read_bytes())
         except OSError as error:
             raise Failure(f"{path} can't be read: {error.strerror}", WRONG_USE) from None
 
