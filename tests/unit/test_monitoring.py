@@ -5,6 +5,9 @@ Whether a service has the series that they name is asked in tests/stack/test_mon
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -143,3 +146,112 @@ def test_the_scaler_names_what_keda_knows() -> None:
     for one in authentication["spec"]["secretTargetRef"]:
         assert one["name"] == secret["metadata"]["name"]
         assert one["key"] in secret["stringData"]
+
+
+PROMTOOL = shutil.which("promtool")
+needs_promtool = pytest.mark.skipif(
+    PROMTOOL is None, reason="promtool is missing (Debian has it in its package prometheus)"
+)
+
+# What 90 minutes bring where all is well; and by alert what is else where it has a cause.
+CALM = {
+    'up{job="leaseway"}': "1x90",
+    'leaseway_units_owned{worker="0"}': "1x90",
+    'leaseway_units_owned{worker="1"}': "1x90",
+    'leaseway_requests_total{status="200"}': "0+1000x90",
+    'leaseway_requests_total{status="503"}': "0+1x90",
+    'leaseway_journal_lag_seconds{worker="0"}': "0.1x90",
+    'leaseway_alarm{kind="clock_skew",queue="w"}': "0x90",
+    'leaseway_alarm{kind="redis_evicts",queue=""}': "0x90",
+    **{
+        f'leaseway_{name}_total{{worker="0"}}': "7x90"
+        for name in ("rebuilds", "background_failures", "meter_records_dropped", "audit_records_dropped")
+    },
+    'leaseway_lost_to_retention_total{worker="0"}': "7x90",
+    'leaseway_lost_with_topic_total{worker="0"}': "7x90",
+    'leaseway_queue_oldest_message_age_seconds{queue="q"}': "3000x90",
+    'leaseway_queue_retention_seconds{queue="q"}': "7200x90",
+    'leaseway_queue_dead_total{queue="q",tag="default"}': "7x90",
+    'leaseway_queue_messages{queue="q",state="ready"}': "5x90",
+    'leaseway_queue_messages{queue="q",state="leased"}': "50x90",
+    'leaseway_queue_messages{queue="q.dead",state="ready"}': "5x90",
+    'leaseway_queue_in_flight_limit{queue="q"}': "100x90",
+    'leaseway_queue_received_total{queue="q",tag="default"}': "0+100x90",
+    'leaseway_queue_redelivered_total{queue="q",tag="default"}': "0+10x90",
+}
+CAUSES = {
+    "LeasewayDown": {'up{job="leaseway"}': "0x90"},
+    "LeasewayWorkerGone": {'leaseway_units_owned{worker="1"}': "1x20"},
+    "LeasewayUnavailable": {'leaseway_requests_total{status="503"}': "0+11x90"},
+    "LeasewayJournalLag": {'leaseway_journal_lag_seconds{worker="0"}': "2x90"},
+    "LeasewayClockSkew": {'leaseway_alarm{kind="clock_skew",queue="w"}': "3x90"},
+    "LeasewayRebuilds": {'leaseway_rebuilds_total{worker="0"}': "0+1x90"},
+    "LeasewayDefect": {'leaseway_background_failures_total{worker="0"}': "0+1x90"},
+    "LeasewayRecordsDropped": {'leaseway_audit_records_dropped_total{worker="0"}': "0+1x90"},
+    "LeasewayAlarm": {'leaseway_alarm{kind="redis_evicts",queue=""}': "1x90"},
+    "LeasewayLost": {'leaseway_lost_with_topic_total{worker="0"}': "0+1x90"},
+    "LeasewayOldestMessage": {
+        'leaseway_queue_oldest_message_age_seconds{queue="q"}': "3700x90",
+        'leaseway_queue_retention_seconds{queue="q"}': "72000x90",
+    },
+    "LeasewayHalfOfRetention": {'leaseway_queue_retention_seconds{queue="q"}': "5000x90"},
+    "LeasewayDeadLetters": {'leaseway_queue_dead_total{queue="q",tag="default"}': "0+1x90"},
+    "LeasewayNoReceiver": {
+        'leaseway_queue_received_total{queue="q",tag="default"}': "7x90",
+        'leaseway_queue_redelivered_total{queue="q",tag="default"}': "7x90",
+    },
+    "LeasewayInFlightNearLimit": {'leaseway_queue_in_flight_limit{queue="q"}': "60x90"},
+    "LeasewayRedelivery": {'leaseway_queue_redelivered_total{queue="q",tag="default"}': "0+30x90"},
+}
+
+
+@needs_promtool
+def test_promtool_reads_the_rules_and_the_configuration() -> None:
+    for about in (
+        ["rules", "--lint=all", "--lint-fatal", *(str(FOLDER / name) for name in RULES)],
+        ["config", "--syntax-only", str(FOLDER / "prometheus.yml")],
+    ):
+        ran = subprocess.run([str(PROMTOOL), "check", *about], check=False, capture_output=True, text=True, timeout=60)
+        assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
+@needs_promtool
+def test_each_alert_fires_for_its_cause_alone_and_none_while_all_is_well(tmp_path: Path) -> None:
+    def case(name: str, firing: str, causes: dict[str, str]) -> dict[str, Any]:
+        series = [{"series": series, "values": values} for series, values in (CALM | causes).items()]
+        samples = [{"labels": f'{{alertname="{firing}"}}', "value": 1}] if firing else []
+        expression = 'count by (alertname) (ALERTS{alertstate="firing"})'
+        asked = {"expr": expression, "eval_time": "80m", "exp_samples": samples}
+        return {"name": name, "interval": "1m", "input_series": series, "promql_expr_test": [asked]}
+
+    shown = {
+        "expr": "aws_sqs_approximate_number_of_messages_visible_average",
+        "eval_time": "80m",
+        "exp_samples": [
+            {"labels": _cloudwatch("q"), "value": 5},
+            {"labels": _cloudwatch("q.dead"), "value": 5},
+        ],
+    }
+    calm = case("calm", "", {})
+    calm["promql_expr_test"].append(shown)
+    assert CAUSES.keys() == {rule["alert"] for rule in rules("alerts.rules.yml")}
+    tests = [calm, *(case(alert, alert, causes) for alert, causes in CAUSES.items())]
+    file = tmp_path / "rules.test.yml"
+    files = [str(FOLDER / name) for name in RULES]
+    file.write_text(yaml.safe_dump({"rule_files": files, "evaluation_interval": "1m", "tests": tests}))
+    command = [str(PROMTOOL), "test", "rules", str(file)]
+    ran = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
+def _cloudwatch(queue: str) -> str:
+    """The series of a queue under the name that CloudWatch's exporter gives to it."""
+    labels = {
+        "account_id": "000000000000",
+        "dimension_QueueName": queue,
+        "name": f"arn:aws:sqs:us-east-1:000000000000:{queue}",
+        "queue": queue,
+        "region": "us-east-1",
+    }
+    given = ",".join(f'{name}="{value}"' for name, value in labels.items())
+    return f"aws_sqs_approximate_number_of_messages_visible_average{{{given}}}"
