@@ -35,8 +35,8 @@ def cpu_s(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def make(endpoint: str, count: int) -> None:
-    """Makes the queues, and a message in each tenth."""
+def make(endpoint: str, count: int, first: int = 0) -> None:
+    """Makes the queues from the number `first` on, and a message in each tenth."""
     with httpx.Client(base_url=endpoint, timeout=120) as client, ThreadPoolExecutor(16) as pool:
 
         def one(number: int) -> None:
@@ -45,7 +45,7 @@ def make(endpoint: str, count: int) -> None:
             if number % 10 == 0:
                 client.post(f"/v1/queues/{name}/messages", json={"messages": [{"body": "x"}]}).raise_for_status()
 
-        list(pool.map(one, range(count)))
+        list(pool.map(one, range(first, count)))
 
 
 def lags_s(tab: Page, url: str, client: httpx.Client, rounds: int) -> list[float]:
