@@ -46,7 +46,7 @@ class Guarded(RecordingEngine):
         super().__init__()
         catalog: Any = SimpleNamespace(keys={}, key_changes=0, accounts=())
         uses: Any = SimpleNamespace(note=lambda key_id: None)
-        parts: Any = SimpleNamespace(keys=None, grants=None, quotas=None, users=None)
+        parts: Any = SimpleNamespace(keys=None, grants=None, quotas=None, users=None, audited=None)
         access = Access(settings, catalog, uses, Guesses(Counters()))
         self._callers = CallerService(cast(Any, None), catalog, access, parts)
 
