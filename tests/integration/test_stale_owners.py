@@ -678,6 +678,9 @@ def test_each_place_that_writes_to_kafka_is_known_here() -> None:
         "lag.commit",  # what Kafka's own tools show; the owner writes it again
         "deletions.finish",
         "purges.purge",
+        # what charts show, by which nothing is decided; one that is older than what a successor has
+        # saved is what a restored history ends with, until that changes
+        "saving.save",
         "sender._store",  # a sender is no owner: its message is what its client asked for, whenever it comes
         "snapshots._drop_replaced",  # tombstones of earlier epochs, which no reader uses after our position
         "snapshots._take",  # a mark: whoever appends it last begins the highest epoch
