@@ -225,19 +225,19 @@ class Handle(Struct, frozen=True, gc=False):
         """
         form = _OF_CHARS.get(len(text))
         if form is None:
-            raise BadIdentity("not a handle: wrong length")
+            raise BadIdentity("not a receipt handle: wrong length")
         try:
             raw = a2b_base64(text.encode().translate(_FROM_URL), strict_mode=True)
             version, incarnation, partition, tag, offset, nonce, times, mac = form[1](raw)
         except (UnicodeEncodeError, Base64Error):
-            raise BadIdentity("not a handle: not URL-safe base64") from None
+            raise BadIdentity("not a receipt handle: not URL-safe base64") from None
         except LayoutError:
-            raise BadIdentity("not a handle: wrong length") from None
+            raise BadIdentity("not a receipt handle: wrong length") from None
         if version != form[0]:
-            raise BadIdentity(f"not a handle: version {version} of another length")
+            raise BadIdentity(f"not a receipt handle: version {version} of another length")
         hasher = _keyed(secret, b"lw.handle", _MAC_BYTES)()
         hasher.update(raw[:-_MAC_BYTES])
         if not compare_digest(mac, hasher.digest()):
-            raise BadIdentity("not a handle of this installation")
+            raise BadIdentity("not a receipt handle of this installation")
         leased_at_ms, until_ms = int.from_bytes(times[:_MS_BYTES]), int.from_bytes(times[_MS_BYTES:])
         return cls(incarnation.hex(), partition, tag, int.from_bytes(offset), nonce, leased_at_ms, until_ms)

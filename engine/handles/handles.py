@@ -64,7 +64,7 @@ class Handles:
             try:
                 good[text] = self._ids.read_handle(text)
             except BadIdentity as error:
-                refused[text] = InvalidHandle(f"not a receipt handle: {error}", field="handles", given=text)
+                refused[text] = InvalidHandle(str(error), field="handles", given=text)
         if any(handle.incarnation not in catalog.by_incarnation for handle in good.values()):
             await before(until, catalog.sync(), lambda: LogUnavailable("Kafka does not say of which queue a handle is"))
             queue = catalog.queues.get(queue.name, queue)

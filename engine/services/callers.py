@@ -21,7 +21,7 @@ from engine.rules.rights import no_queue
 from engine.services.accounts import audit_for, key_for, user_for
 from engine.services.bounded import bounded
 from engine.shapes import KeyInfo, Principal, UserInfo, UserUse
-from runtime.asked import note, note_claim
+from runtime.asked import look, note, note_claim
 from runtime.deadline import CHANGE_S, MESSAGES_S
 from schemas.accounts import account_of, full, full_principal, short_principal
 from schemas.vocabulary import Level, Role, Verb
@@ -135,6 +135,7 @@ class CallerService:
         await self._keys.delete(key_id)
 
     @bounded(MESSAGES_S)
+    @look
     async def list_keys(self, by: Principal) -> list[KeyInfo]:
         """The keys of the caller's account; the service's administrators: all."""
         self._access.authorise(by, Verb.MANAGE_KEYS)
@@ -199,6 +200,7 @@ class CallerService:
         await self._grants.set((await self._gate.queue(by, Verb.GRANT, queue, tag)).name, principal, level, tag)
 
     @bounded(MESSAGES_S)
+    @look
     async def get_user(self, by: Principal, name: str) -> UserInfo:
         """Contacts and quotas of a user, with all that was answered before at any worker; everybody
         may ask for their own.
@@ -208,6 +210,7 @@ class CallerService:
         return user_for(by.account, self._users.get(name))
 
     @bounded(MESSAGES_S)
+    @look
     async def get_user_use(self, by: Principal, name: str) -> UserUse:
         """What a user has of what they may have; everybody may ask for their own."""
         name = self._user(by, name)

@@ -23,7 +23,7 @@ from engine.services.accounts import task_for
 from engine.services.bounded import bounded
 from engine.services.letters import choice_of, letters_of, preview_for, sources
 from engine.shapes import ParkedPage, Principal, TaskInfo
-from runtime.asked import note
+from runtime.asked import look, note
 from runtime.deadline import CHANGE_S, MESSAGES_S
 from runtime.scan import Scan
 from schemas.accounts import full
@@ -104,6 +104,7 @@ class TaskService:
         return started
 
     @bounded(MESSAGES_S)
+    @look
     async def preview_redrive(
         self,
         by: Principal,
@@ -119,6 +120,7 @@ class TaskService:
         return await self._previewed(by, found, target, filter, ids, choice_of(by, choice), new_scan())
 
     @bounded(MESSAGES_S)
+    @look
     async def preview_redrive_all(
         self,
         by: Principal,
@@ -147,6 +149,7 @@ class TaskService:
         return preview_for(by.account, await self._tasks.preview(queue, task, scan))
 
     @bounded(MESSAGES_S)
+    @look
     async def list_tasks(self, by: Principal, queue: str) -> list[TaskInfo]:
         """The tasks that empty `queue` or did in the last three days, newest first."""
         return [_shown(by, task) for task in self._tasks.of_queue(await self._gate.queue(by, Verb.REDRIVE, queue))]
@@ -176,6 +179,7 @@ class TaskService:
         return by.admin if queue is None else self._access.may(by, Verb.REDRIVE, queue)
 
     @bounded(MESSAGES_S)
+    @look
     async def get_task(self, by: Principal, id: str) -> TaskInfo:
         return _shown(by, await self._task(by, id))
 
@@ -188,6 +192,7 @@ class TaskService:
         return task
 
     @bounded(MESSAGES_S)
+    @look
     async def task_outcomes(self, by: Principal, id: str, limit: int, next: str | None) -> Letters:
         """A page of what came of each letter that a task has come to. Raises TaskNotFound,
         InvalidValue.

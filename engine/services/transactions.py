@@ -25,7 +25,7 @@ from engine.shapes import Check, Principal, SendEntry, TransactionInfo, Webhook
 from engine.transactions.book import Transaction
 from engine.transactions.parts import Transacted
 from engine.transactions.transactions import no_transaction
-from runtime.asked import note
+from runtime.asked import look, note
 from runtime.background import Background
 from runtime.cancel import before
 from runtime.deadline import CHANGE_S, MESSAGES_S
@@ -121,6 +121,7 @@ class TransactionService:
         webhook, signing = await self._webhooks.register(by, group, url, secret)
         return webhook_for(by.account, webhook), signing
 
+    @look
     async def get_webhook(self, by: Principal, producer_group: str) -> Webhook:
         """Raises ProducerGroupNotFound, NotAuthorised."""
         self._access.authorise(by, Verb.SET_PRODUCER_GROUP)

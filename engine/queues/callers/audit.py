@@ -110,7 +110,7 @@ class Audit:
         """The request is answered with `status`; `operation` is what its client calls it.
         Called for every one that failed, and for those whose verb is not `quiet`.
         """
-        is_change = asked.verb in CHANGES
+        is_change = asked.is_change
         # What is refused before the engine is asked has no class of the engine; of its errors some
         # others are told by 403 too.
         by_status = error is not None and status in _DENIALS and not isinstance(error, EngineError)

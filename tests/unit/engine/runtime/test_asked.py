@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextvars import copy_context
 
-from runtime.asked import Asked, current, note, note_claim, note_hidden
+from runtime.asked import Asked, current, look, note, note_claim, note_hidden
 
 
 def test_the_first_verb_counts_and_nothing_is_noted_where_nobody_listens() -> None:
@@ -39,3 +39,16 @@ async def test_requests_side_by_side_have_their_own() -> None:
     found = await asyncio.gather(*(asyncio.create_task(serve(f"p{n}")) for n in range(20)))
     assert [one.principal for one in found] == [f"p{n}" for n in range(20)]
     assert current.get() is None
+
+
+async def test_a_look_that_needs_the_right_of_a_change_is_no_change_and_one_after_it_is() -> None:
+    @look
+    async def looked() -> None:
+        note("alice", "", "redrive", "dead")
+
+    asked = Asked("")
+    current.set(asked)
+    await looked()
+    assert (asked.verb, asked.is_change) == ("redrive", False)
+    note("alice", "", "redrive", "dead", "", "to")
+    assert asked.is_change and (asked.subject, asked.others) == ("to", [])
