@@ -40,6 +40,7 @@ POINTS: Final[dict[str, str]] = {
     "snapshot.before_position": "the snapshots of a journal partition are written, its position is not",
     "rebuild.taken": "a unit that may have lost its state is owned, others of the round may not be yet",
     "rebuild.owned": "the units of a round that lost their state are owned",
+    "rebuild.drained": "what the units of a round had is in the journal, which is read next",
     "rebuild.before_append": "the journal is folded, the entry that begins a new life is not written",
     "rebuild.read": "the new life is in the journal, and what came before it is folded; nothing is written to Redis",
     "rebuild.restored": "a slice of a unit is written to Redis",

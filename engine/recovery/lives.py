@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 
 from engine.errors import Rebuilding
 from engine.journal.fold import UnitState
@@ -54,9 +54,16 @@ class Lives:
         self._folded: dict[int, FoldedJournal] = {}
         self._begun: dict[Unit, Life] = {}
 
-    async def begin(self, queues: Mapping[Unit, Queue], older: Iterable[Unit]) -> tuple[dict[Unit, Life], dict[Unit, Exception]]:
+    async def begin(
+        self, queues: Mapping[Unit, Queue], older: Iterable[Unit], check: Callable[[Unit], Awaitable[None]]
+    ) -> tuple[dict[Unit, Life], dict[Unit, Exception]]:
         """The lives of units, after an entry in the journal that begins each; and why one has none.
-        `older`: those of which Redis has a state of an earlier generation. Raises LogUnavailable.
+        `older`: those of which Redis has a state of an earlier generation. `check` raises Fenced
+        when another worker has taken a unit. Raises LogUnavailable.
+
+        The time of a life is from before its check, and the check from after the journal was read:
+        who takes a unit later begins a later life, and who took it meanwhile has begun the one that
+        counts.
 
         An owner of before that was stopped may append what it had drained at any time: what comes
         before our entry counts for every reader, what comes after it has a lower seq than that and
@@ -67,17 +74,16 @@ class Lives:
         older = list(older)
         held = dict(zip(older, await asyncio.gather(*(self._upkeep.last_seq(unit) for unit in older)), strict=True))
         time_ms = self._upkeep.units.now_ms()
+        failed = await _failed(queues, check)
         lives: dict[Unit, Life] = {}
-        for unit in queues:
+        for unit in queues.keys() - failed.keys():
             history = self._folded[self._journal.partition_of(unit)].units.setdefault(unit, UnitState())
             known = held.get(unit, -1)
             # Redis was started again and had lost nothing: its state has every entry of the
             # journal, so it is the true one.
             lives[unit] = Life(next_life(max(known, history.last_seq), time_ms), history, known >= history.last_seq)
         reached("rebuild.before_append")
-        appending = (self._append(queues[unit], unit, life.seq) for unit, life in lives.items())
-        appends = await asyncio.gather(*appending, return_exceptions=True)
-        failed = {unit: error for unit, error in zip(lives, appends, strict=True) if isinstance(error, Exception)}
+        failed |= await _failed(lives, lambda unit: self._append(queues[unit], unit, lives[unit].seq))
         self._begun = lives
         await self._read(partitions)
         for unit, life in lives.items():
@@ -105,6 +111,13 @@ class Lives:
         """
         entry = JournalEntry(seq, now_ms(), EventKind.FLOOR.value, 0, [0], [], Reason.REBUILT.value)
         await self._journal.append(queue.name, unit, [entry])
+
+
+async def _failed(units: Iterable[Unit], work: Callable[[Unit], Awaitable[None]]) -> dict[Unit, Exception]:
+    """Does `work` for all, and returns why it failed for some."""
+    units = list(units)
+    ends = await asyncio.gather(*map(work, units), return_exceptions=True)
+    return {unit: error for unit, error in zip(units, ends, strict=True) if isinstance(error, Exception)}
 
 
 def next_life(last_seq: int, time_ms: int) -> int:

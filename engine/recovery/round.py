@@ -89,8 +89,13 @@ class Round:
         reached("rebuild.owned")
         await self._each(self._epochs, self._drain)
         drained = {unit: self._queues[unit] for unit in self._epochs if self._is_ours(unit)}
-        begun, failed = await lives.begin(drained, self._older & drained.keys())
-        self.failed.update(failed)
+        reached("rebuild.drained")
+        begun, failed = await lives.begin(drained, self._older & drained.keys(), self._drain)
+        for unit, error in failed.items():
+            if isinstance(error, Fenced):
+                self.others.append(unit)
+            else:
+                self.failed[unit] = error
         reached("rebuild.read")
 
         async def write(unit: Unit) -> None:

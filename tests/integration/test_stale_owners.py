@@ -432,6 +432,30 @@ async def a_rebuild(other: Engine, start: Start, make_engine: MakeEngine, stack:
     assert len(await drain(other, "q", expect=5, patience_ms=1_000)) in (5, 15), "acked messages came back"
 
 
+async def a_rebuild_that_another_worker_did_while_it_read(
+    other: Engine, start: Start, make_engine: MakeEngine, stack: Services
+) -> None:
+    await other.queues.create_queue(BY, "q", QueueSettings(partitions=1, lease_ms=600_000))
+    await other.messages.send(BY, "q", [SendEntry(b"%d" % n) for n in range(30)])
+    await ack(other, "q", await receive(other, "q", max=10))
+    await drained(other)
+    one = await start(other)
+    await one.run(one.engine.catalog.sync())
+    for unit in other.catalog.queues["q"].units:
+        other.parts.units.owner._forget(unit)
+    wipe(stack, other)
+    task = await one.stopped_at("rebuild.drained", receive(one.engine, "q"))
+    await eventually(lambda: _acks(other, 5))
+    await drained(other)
+    one.wake()
+    await outcome(task)
+    await asyncio.sleep(WOKEN_S)
+    assert await other_verify(other) == []
+    wipe(stack, other)
+    # The woken receive may have leased ten of them, for ten minutes.
+    assert len(await drain(other, "q", expect=5, patience_ms=1_000)) in (5, 15), "acked messages came back"
+
+
 async def a_move(other: Engine, start: Start, make_engine: MakeEngine, stack: Services) -> None:
     await other.queues.create_queue(BY, "dlq", QueueSettings(partitions=1))
     await other.queues.create_queue(BY, "q", QueueSettings(partitions=1, redrive_policy=RedrivePolicy("dlq", 5)))
@@ -612,7 +636,7 @@ SCENARIOS: dict[str, list[Callable[..., Awaitable[None]]]] = {
     "snapshot.before_append": [snapshots],
     "snapshot.before_position": [a_position],
     "drain.before_append": [a_journal_entry, a_journal_entry_of_a_life_before],
-    "rebuild.before_append": [a_rebuild],
+    "rebuild.before_append": [a_rebuild, a_rebuild_that_another_worker_did_while_it_read],
     "move.held": [a_move, a_move_of_a_redrive],
     "redrive.claimed": [a_redrive],
     "transaction.before_prepare": [a_half],
