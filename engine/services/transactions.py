@@ -121,6 +121,7 @@ class TransactionService:
         webhook, signing = await self._webhooks.register(by, group, url, secret)
         return webhook_for(by.account, webhook), signing
 
+    @bounded(MESSAGES_S)
     @look
     async def get_webhook(self, by: Principal, producer_group: str) -> Webhook:
         """Raises ProducerGroupNotFound, NotAuthorised."""

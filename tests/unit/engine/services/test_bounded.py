@@ -14,7 +14,7 @@ from tests.verbs import verbs
 # Redis that the others are (and what those two wait for is bounded where it is waited for).
 OWN_TIMES = {"send", "receive", "check", "ack", "extend", "release", "record", "list_queues", "list_transactions"}
 # Read from memory.
-OWN_TIMES |= {"get_redrive_policy", "get_webhook"}
+OWN_TIMES |= {"get_redrive_policy"}
 
 
 def test_each_verb_of_the_engine_is_bounded() -> None:
