@@ -39,14 +39,7 @@ _where = click.option(
 )
 @_queue
 @click.argument("bodies", nargs=-1, metavar="[BODY]...")
-@click.option(
-    "--file",
-    "files",
-    multiple=True,
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Body: all of this file, - = of stdin; may be repeated.",
-)
+@sending.files_option
 @click.option("--lines", "source", flag_value="lines", help="A message for each line of stdin that is not empty.")
 @click.option("--jsonl", "source", flag_value="jsonl", help="A message for each line of stdin: JSON as the API has it, or as printed.")
 @sending.attributes_option

@@ -48,14 +48,7 @@ def show(session: Session, transaction: str) -> None:
 @click.argument("bodies", nargs=-1, metavar="[BODY]...")
 @click.option("--producer-group", required=True, metavar="NAME", help="Whom the service asks when it is not told the outcome.")
 @click.option("--check-immunity-seconds", type=float, metavar="SECONDS", help="For so long nobody is asked (default: as the service says).")
-@click.option(
-    "--file",
-    "files",
-    multiple=True,
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Body: all of this file, - = of stdin; may be repeated.",
-)
+@sending.files_option
 @sending.attributes_option
 def prepare(session: Session, queue: str, bodies: tuple[str, ...], files: tuple[Path, ...], producer_group: str, **given: Any) -> None:
     """Store messages that nobody sees until the transaction is committed."""

@@ -19,6 +19,15 @@ from facade.programs.connect.failures import Failure, Unreachable
 
 COLUMNS = ("id", "sent_at_ms", "sequence_number", "body_md5")
 
+files_option = click.option(
+    "--file",
+    "files",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Body: all of this file, - = of stdin; may be repeated.",
+)
+
 
 def attributes_option(callback: Callback) -> Callback:
     """Adds what each message is sent with."""
