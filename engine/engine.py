@@ -38,7 +38,7 @@ class Engine:
         self.messages = MessageService(*verbs) if traces is None else TracedMessages(traces, *verbs)
         if traces is not None:
             messages.moves.mover.moved.connect(traces.moved)
-        self.queues = QueueService(gate, catalog, access, administration.queues)
+        self.queues = QueueService(gate, catalog, access, administration.queues, parts.units.tallies)
         self.callers = CallerService(gate, catalog, access, callers)
         self.tasks = TaskService(gate, catalog, access, administration.tasks, messages.parking)
         self.alerts = AlertService(gate, catalog, watching, base.alarms)

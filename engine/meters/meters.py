@@ -8,7 +8,7 @@ is counted under the tag of the first. A request costs one call here.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from time import monotonic_ns
 from typing import Final
 
@@ -20,6 +20,7 @@ from schemas.vocabulary import BOUNDS_US, P999, Measurement, Operation
 
 # Number of the tag of a request that is about none: a send, or handles that hold nothing any more.
 NO_TAG: Final = -1
+RECEIVES: Final = frozenset((Operation.SHORT_RECEIVE, Operation.LONG_RECEIVE))
 
 
 def percentile_us(per_thousand: int, requests: int, max_us: int, counts: Mapping[int, int]) -> int:
@@ -90,15 +91,21 @@ class Cell(Struct):
 
 # Incarnation, number of the tag, operation.
 Key = tuple[str, int, Operation]
+# Incarnation, number of the tag.
+Place = tuple[str, int]
 
 
 class Meters:
-    """Cells of the minute that runs. For the tasks of one loop."""
+    """Cells of the minute that runs. For the tasks of one loop.
+
+    `empty`: receives that were answered without a message since the worker began, by queue and tag.
+    """
 
     def __init__(self) -> None:
         # Tells that cells are about to be taken: what was counted elsewhere is to be added.
         self.taken_soon: Signal[[]] = Signal()
         self._cells: dict[Key, Cell] = {}
+        self.empty: dict[Place, int] = {}
 
     def note(self, incarnation: str, tag: int, operation: Operation, messages: int, began_ns: int) -> None:
         """A request was answered that began when the monotonic clock stood there."""
@@ -113,11 +120,22 @@ class Meters:
             cell.max_us = us
         place = bisect_left(BOUNDS_US, us)
         cell.counts[place] = cell.counts.get(place, 0) + 1
+        if not messages and operation in RECEIVES:
+            self._note_empty(incarnation, tag, 1)
 
-    def add(self, incarnation: str, tag: int, operation: Operation, cell: Cell) -> None:
-        """Requests were answered elsewhere, as a cell has them."""
+    def add(self, incarnation: str, tag: int, operation: Operation, cell: Cell, empty: int = 0) -> None:
+        """Requests were answered elsewhere, as a cell has them; so many of them had no message."""
         known = self._cells.setdefault((incarnation, tag, operation), Cell())
         known.add_cell(cell)
+        if empty and operation in RECEIVES:
+            self._note_empty(incarnation, tag, empty)
+
+    def _note_empty(self, incarnation: str, tag: int, receives: int) -> None:
+        self.empty[incarnation, tag] = self.empty.get((incarnation, tag), 0) + receives
+
+    def keep(self, incarnations: Container[str]) -> None:
+        """Forgets what is kept beyond a minute of other lives of queues."""
+        self.empty = {place: count for place, count in self.empty.items() if place[0] in incarnations}
 
     def take(self) -> dict[Key, Cell]:
         """What was counted since the last call, which begins anew."""

@@ -91,6 +91,7 @@ class Reporter:
             await asyncio.sleep(min(AGAIN_S if self._left else LOOK_S, left_ms / 1000))
 
     def _take(self, minute: int) -> None:
+        self._meters.keep(self._catalog.by_incarnation)
         cells: dict[str, list[tuple[Key, Cell]]] = {}
         for key, cell in self._meters.take().items():
             cells.setdefault(key[0], []).append((key, cell))

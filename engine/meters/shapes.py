@@ -65,3 +65,14 @@ class Series(Struct, frozen=True):
 
     metric: str
     values: dict[int, float]
+
+
+class ReceiveCounts(Struct, frozen=True):
+    """Receives of one worker under a tag of a queue: how many were answered without a message since
+    the worker began, and how many wait now.
+    """
+
+    queue: str
+    tag: str
+    empty: int
+    waiting: int

@@ -115,17 +115,22 @@ class PlaneNews:
         else:
             self.unreturned(opened.queue, tag, partition, _deliveries(flat))
 
+    def waiters(self) -> dict[tuple[str, int], int]:
+        """Returns how many receives wait in the plane, by incarnation and tag."""
+        found = ((self.plane.opened(number), tag, receives) for number, tag, receives in self.plane.ask(lib.WAITERS))
+        return {(opened.queue.incarnation, tag): receives for opened, tag, receives in found if opened is not None}
+
     def collect(self, library: Library, observe: Observe) -> None:
         """Adds what the plane has counted to the meters, and tells `observe`. Closes what was
         idle.
         """
-        for number, tag, verb, more, gone, requests, messages, sum_us, max_us, by_meter, by_metric in library.ask(lib.COUNTS):
+        for number, tag, verb, more, gone, requests, messages, empty, sum_us, max_us, by_meter, by_metric in library.ask(lib.COUNTS):
             observe(verb, bool(gone), requests, sum_us / 1e6, by_metric)
             self.plane.note_use(number)
             if not gone and (opened := self.plane.opened(number)) is not None:
                 counts = {place: count for place, count in enumerate(by_meter) if count}
                 cell = Cell(requests, messages, sum_us, max_us, counts)
-                self._meters.add(opened.queue.incarnation, tag, _operation(verb, more=bool(more)), cell)
+                self._meters.add(opened.queue.incarnation, tag, _operation(verb, more=bool(more)), cell, empty)
         self.plane.close_idle()
 
 

@@ -331,7 +331,7 @@ class Plane:
         """Takes in what became receivable while nobody here waited for it: a receive takes what it
         knows of partitions for true.
         """
-        for number, partition, head_ms in self._library.ask(lib.UNHEARD) if self._library is not None else ():
+        for number, partition, head_ms in self.ask(lib.UNHEARD):
             if (opened := self.opened(number)) is not None:
                 self.visible(opened.queue.incarnation, partition, head_ms)
 
@@ -355,6 +355,10 @@ class Plane:
         if self._library is not None:
             self._library.tell(what, told)
 
+    def ask(self, what: int) -> list[Any]:
+        """Asks the plane something; nothing, if there is none."""
+        return [] if self._library is None else self._library.ask(what)
+
     def waits(self, queue: Queue) -> bool:
         """Whether somebody waits here for messages of a queue."""
         number = self._of.get(queue.incarnation)
@@ -366,15 +370,12 @@ class Plane:
 
     def waiting(self) -> tuple[int, int]:
         """Returns how many receives wait here, and how many of the caller who has the most."""
-        if self._library is None:
-            return 0, 0
-        every, most = self._library.ask(lib.WAITS) or (0, 0)
+        every, most = self.ask(lib.WAITS) or (0, 0)
         return every, most
 
     def calls(self) -> int:
         """Returns how many calls of scripts the plane has made."""
-        if self._library is not None:
-            self._calls = next(iter(self._library.ask(lib.CALLS)), self._calls)
+        self._calls = next(iter(self.ask(lib.CALLS)), self._calls)
         return self._calls
 
     def rest(self, opened: Opened) -> None:

@@ -89,19 +89,21 @@ class LongPolls:
         return self._wait_lists.for_tag(queue, tag, self._serve)
 
     @contextlib.contextmanager
-    def counted(self, asker: Asker) -> Iterator[None]:
+    def counted(self, queue: Queue, tag: TagRecord, asker: Asker) -> Iterator[None]:
         """Counts a receive that waits in no list. Raises Overloaded, QuotaExceeded."""
-        self._wait_lists.enter(asker)
+        at = queue.incarnation, tag.id
+        self._wait_lists.enter(asker, at, in_list=False)
         try:
             yield
         finally:
-            self._wait_lists.leave(asker)
+            self._wait_lists.leave(asker, at, in_list=False)
 
     async def wait(
         self, queue: Queue, tag: TagRecord, line: WaitList, count: int, lease_ms: int | None, wait_s: float, asker: Asker
     ) -> list[Delivery]:
         """Leases up to `count` messages, or none after `wait_s`."""
-        self._wait_lists.enter(asker, queue.incarnation)
+        at = queue.incarnation, tag.id
+        self._wait_lists.enter(asker, at)
         loop = asyncio.get_running_loop()
         began, rights = loop.time(), self._wait_lists.rights_changes
         served: asyncio.Future[list[Delivery]] = loop.create_future()
@@ -122,7 +124,7 @@ class LongPolls:
             raise
         finally:
             timer.cancel()
-            self._wait_lists.leave(asker, queue.incarnation)
+            self._wait_lists.leave(asker, at)
             served.cancel()
             line.leave(waiter)
 
@@ -226,7 +228,7 @@ class Receiver:
         check_filter(filter)
         loop = asyncio.get_running_loop()
         end = loop.time() + wait_s
-        with self._long_polls.counted(asker) if wait_s > 0 else contextlib.nullcontext():
+        with self._long_polls.counted(queue, tag, asker) if wait_s > 0 else contextlib.nullcontext():
             while True:
                 deliveries: list[Delivery] = []
                 if not self._is_paused(queue, tag):

@@ -5,13 +5,15 @@ Each method passes the authoriser before anything else.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
 from engine.catalog.catalog import Catalog
 from engine.errors import InvalidValue
 from engine.gate import Gate
+from engine.meters.shapes import ReceiveCounts
+from engine.plane.tallies import Tallies
 from engine.queues.callers.access import Access
 from engine.queues.overview.overview import page
 from engine.queues.parts import QueueParts
@@ -34,10 +36,11 @@ from schemas.vocabulary import Verb
 class QueueService:
     """Queues and tags: makes, changes, shows and deletes them."""
 
-    def __init__(self, gate: Gate, catalog: Catalog, access: Access, parts: QueueParts) -> None:
+    def __init__(self, gate: Gate, catalog: Catalog, access: Access, parts: QueueParts, tallies: Tallies) -> None:
         self._gate = gate
         self._catalog = catalog
         self._access = access
+        self._tallies = tallies
         self._info = parts.info
         self._creating = parts.creating
         self._changes = parts.changes
@@ -141,9 +144,20 @@ class QueueService:
         prefix = full(by.account, prefix)
         return await self._counted(by, [name for name in self._catalog.names if name.startswith(prefix)])
 
+    def count_receives(self, by: Principal, prefix: str = "") -> list[ReceiveCounts]:
+        """What this worker has counted of receives, of the queues of `count_each`."""
+        self._access.authorise(by, Verb.LIST_QUEUES)
+        prefix = full(by.account, prefix)
+        rows = self._tallies.of(self._looked_at(by, [name for name in self._catalog.names if name.startswith(prefix)]))
+        return [replace(row, queue=short(by.account, row.queue)) for row in rows] if by.account else rows
+
+    def _looked_at(self, by: Principal, names: Sequence[str]) -> Iterator[Queue]:
+        """Those that the caller may look at."""
+        queues = (self._catalog.queues[name] for name in names)
+        return (queue for queue in queues if by.admin or self._access.may(by, Verb.GET_QUEUE, queue))
+
     async def _counted(self, by: Principal, names: Sequence[str]) -> list[QueueCounts]:
-        queues = [self._catalog.queues[name] for name in names]
-        rows = await self._overview.of(queue for queue in queues if by.admin or self._access.may(by, Verb.GET_QUEUE, queue))
+        rows = await self._overview.of(self._looked_at(by, names))
         return [replace(row, name=short(by.account, row.name)) for row in rows] if by.account else rows
 
     @bounded(MESSAGES_S)

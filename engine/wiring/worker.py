@@ -15,6 +15,7 @@ from engine.move.tasks.parts import wire_tasks
 from engine.move.tasks.redrive import Tasks
 from engine.plane.news import PlaneNews
 from engine.plane.parts import join_delays, join_drains, join_plane, wire_allowances, wire_plane
+from engine.plane.tallies import Tallies
 from engine.queues.callers.parts import CallerParts, wire_callers
 from engine.queues.callers.quotas import UserBounds
 from engine.queues.parts import QueueParts, QueueWatch, watch_queues, wire_queues
@@ -39,6 +40,7 @@ class Units:
     wait_lists: WaitLists
     owner: UnitOwner
     plane_news: PlaneNews
+    tallies: Tallies
 
 
 def wire_units(base: Base) -> Units:
@@ -57,7 +59,8 @@ def wire_units(base: Base) -> Units:
     owner.used.connect(activity.note_use)
     base.queue_gone.connect(lambda queue: activity.forget(queue.incarnation))
     base.rebuilt.connect(owner.forget_cursors)
-    return Units(window=window, activity=activity, wait_lists=wait_lists, owner=owner, plane_news=news)
+    tallies = Tallies(base.catalog.by_incarnation, base.meters, wait_lists, news.waiters)
+    return Units(window=window, activity=activity, wait_lists=wait_lists, owner=owner, plane_news=news, tallies=tallies)
 
 
 @dataclass(frozen=True, kw_only=True)

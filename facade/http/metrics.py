@@ -178,6 +178,7 @@ class Metrics:
 
     def __init__(self, counts: Callable[[], Mapping[str, float]], alarms: Callable[[], Sequence[Alarm]] = tuple, worker: str = "") -> None:
         """`worker`: its name among those behind one port; empty = it is alone there."""
+        self.worker = worker
         self._registry = CollectorRegistry(auto_describe=False)
         self._requests = Requests()
         self._refresh: Callable[[], None] = _nothing
@@ -248,8 +249,9 @@ def operations(metrics: Metrics) -> tuple[Operation, ...]:
     """GET /metrics, and /metrics/queues."""
 
     async def run(engine: Engine, call: Call) -> Answer:
-        text = metrics.text(partial(engine.queues.knows, call.by)) + await queue_metrics.worst(engine, call)
-        return Answer(text, media_type=queue_metrics.MEDIA_TYPE)
+        mine = metrics.text(partial(engine.queues.knows, call.by))
+        mine += "".join(queue_metrics.worst_receives(engine, call, metrics.worker)).encode()
+        return Answer(mine + await queue_metrics.worst(engine, call), media_type=queue_metrics.MEDIA_TYPE)
 
     return (
         Operation(
@@ -264,5 +266,5 @@ def operations(metrics: Metrics) -> tuple[Operation, ...]:
             or_anonymous=True,
             media_type="text/plain",
         ),
-        queue_metrics.OPERATION,
+        queue_metrics.operation(metrics.worker),
     )

@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import heapq
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -23,6 +24,7 @@ from schemas.vocabulary import ANONYMOUS
 
 if TYPE_CHECKING:
     from engine.engine import Engine
+    from engine.meters.shapes import ReceiveCounts
     from engine.shapes import QueueCounts
     from schemas.records import QueueRecord
 
@@ -59,6 +61,14 @@ BOUNDS = {
     RETENTION: "After so long a message that nobody acked is dropped.",
     IN_FLIGHT_LIMIT: "Messages that may be leased at once, under each tag.",
 }
+EMPTY = "leaseway_queue_empty_receives_total"
+WAITING = "leaseway_queue_waiting_receives"
+# What each worker counts for itself.
+RECEIVES = {
+    EMPTY: "Receives that were answered without a message, by queue and tag.",
+    WAITING: "Receives that wait for a message, by queue and tag.",
+}
+KNOWN = (*FAMILIES, *BOUNDS, *RECEIVES)
 TOTAL = "leaseway_messages"
 _TOTAL_ABOUT = "Messages of all queues that who asks may look at, not settled, by state, added up over tags."
 
@@ -67,7 +77,7 @@ class QueueMetricsQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Which queues, and which series of them."""
 
     prefix: Annotated[str, Meta(max_length=MAX_QUEUE_NAME, description="Only queues whose names begin so.")] = ""
-    family: Annotated[str, Meta(description="Only this metric.", extra_json_schema={"enum": [*FAMILIES, *BOUNDS]})] | UnsetType = UNSET
+    family: Annotated[str, Meta(description="Only this metric.", extra_json_schema={"enum": [*KNOWN]})] | UnsetType = UNSET
 
 
 def lines(rows: Iterable[QueueCounts], families: Iterable[str], now_ms: int) -> Iterator[str]:
@@ -110,6 +120,15 @@ def _done(counted: Iterable[QueueCounts], family: str) -> Iterator[str]:
             yield f'{family}{{queue="{row.name}",tag="{tag}"}} {getattr(done, name)}\n'
 
 
+def receives(rows: Iterable[ReceiveCounts], families: Iterable[str], worker: str) -> Iterator[str]:
+    """The series of receives of a worker; empty = it is alone behind its port."""
+    rows, label = [*rows], f',worker="{worker}"' if worker else ""
+    for family in families:
+        yield from _head(family, RECEIVES[family])
+        for row in rows:
+            yield f'{family}{{queue="{row.queue}",tag="{row.tag}"{label}}} {row.empty if family == EMPTY else row.waiting}\n'
+
+
 def totals(rows: Sequence[QueueCounts]) -> Iterator[str]:
     """The series of these queues together."""
     yield from _head(TOTAL, _TOTAL_ABOUT)
@@ -120,6 +139,18 @@ def totals(rows: Sequence[QueueCounts]) -> Iterator[str]:
 def _head(family: str, about: str) -> tuple[str, str]:
     kind = "counter" if family.endswith("_total") else "gauge"
     return f"# HELP {family} {about}\n", f"# TYPE {family} {kind}\n"
+
+
+def worst_receives(engine: Engine, call: Call, worker: str) -> Iterator[str]:
+    """Where most receives have found nothing, and where most wait. Nothing for nobody in
+    particular.
+    """
+    if not call.by.admin and call.by.id == ANONYMOUS:
+        return
+    with contextlib.suppress(EngineError):
+        rows = engine.queues.count_receives(call.by)
+        yield from receives(heapq.nlargest(WORST, rows, key=lambda row: row.empty), [EMPTY], worker)
+        yield from receives(heapq.nlargest(WORST, rows, key=lambda row: row.waiting), [WAITING], worker)
 
 
 async def worst(engine: Engine, call: Call) -> bytes:
@@ -137,34 +168,37 @@ async def worst(engine: Engine, call: Call) -> bytes:
     return b""
 
 
-async def _run(engine: Engine, call: Call) -> Answer:
+async def _run(worker: str, engine: Engine, call: Call) -> Answer:
     asked: QueueMetricsQuery = call.query
     family = asked.family
-    known = [*FAMILIES, *BOUNDS]
-    if family is not UNSET and family not in known:
+    if family is not UNSET and family not in KNOWN:
         raise ProblemError(
-            "invalid_value", f"family must be one of {', '.join(known)}, given {family[:200]!r}", field="family", given=family
+            "invalid_value", f"family must be one of {', '.join(KNOWN)}, given {family[:200]!r}", field="family", given=family
         )
     rows = await engine.queues.count_each(call.by, asked.prefix)
-    families = known if family is UNSET else [family]
+    families = KNOWN if family is UNSET else [family]
     counted = lines(rows, [one for one in families if one in FAMILIES], engine.queues.kafka_ms())
-    found = "".join((*counted, *_bounds(engine, call, rows, [one for one in families if one in BOUNDS])))
-    return Answer(found.encode(), media_type=MEDIA_TYPE)
+    set_to = _bounds(engine, call, rows, [one for one in families if one in BOUNDS])
+    of_worker = [one for one in families if one in RECEIVES]
+    mine = receives(engine.queues.count_receives(call.by, asked.prefix), of_worker, worker) if of_worker else ()
+    return Answer("".join((*counted, *set_to, *mine)).encode(), media_type=MEDIA_TYPE)
 
 
 def _bounds(engine: Engine, call: Call, rows: Iterable[QueueCounts], families: Iterable[str]) -> Iterator[str]:
     return bounds((row.name for row in rows), families, lambda name: engine.queues.known(name, call.by))
 
 
-OPERATION = Operation(
-    name="queue_metrics",
-    method="GET",
-    path="/metrics/queues",
-    group="Operation",
-    summary="What is in each queue that who asks may look at, in Prometheus' text format",
-    run=_run,
-    query=QueueMetricsQuery,
-    replies={200: str},
-    example=Example(reply=f'{MESSAGES}{{queue="orders",state="ready"}} 42\n'),
-    media_type="text/plain",
-)
+def operation(worker: str) -> Operation:
+    """GET /metrics/queues of a worker; empty = it is alone behind its port."""
+    return Operation(
+        name="queue_metrics",
+        method="GET",
+        path="/metrics/queues",
+        group="Operation",
+        summary="What is in each queue that who asks may look at, in Prometheus' text format",
+        run=partial(_run, worker),
+        query=QueueMetricsQuery,
+        replies={200: str},
+        example=Example(reply=f'{MESSAGES}{{queue="orders",state="ready"}} 42\n'),
+        media_type="text/plain",
+    )

@@ -57,6 +57,7 @@ class Book:
         self.slow: Counter[str] = Counter()
         self.requests: Counter[tuple[str, str, str]] = Counter()
         self.messages: Counter[tuple[str, str, str]] = Counter()
+        self.empty: Counter[tuple[str, str]] = Counter()  # receives without a message, by queue and tag
         self.ids: list[str] = []
         self._lock = threading.Lock()
 
@@ -71,6 +72,8 @@ class Book:
         with self._lock:
             self.requests[queue, tag or "", subject] += 1
             self.messages[queue, tag or "", subject] += messages
+            if tag is not None and not messages and subject.endswith("receive_request"):
+                self.empty[queue, tag] += 1
 
 
 class Caller:

@@ -187,8 +187,12 @@ class Story:
     def await_receives(self, number: int) -> None:
         """Waits until so many receives wait at the service."""
         end = time.monotonic() + WITHIN_S
-        while Metrics(self.service).sum("leaseway_receives_in_progress") != number:
-            assert time.monotonic() < end
+        while True:
+            found = Metrics(self.service)
+            waiting = found.of("leaseway_queue_waiting_receives", "queue", "tag")
+            if found.sum("leaseway_receives_in_progress") == number == waiting.get(("orders", "default")):
+                return
+            assert time.monotonic() < end, waiting
             time.sleep(0.02)
 
     def change_while_one_waits(self) -> None:
@@ -307,6 +311,8 @@ class Story:
             assert self.book.slow[verb] * SLOW_S * 0.98 <= seconds[verb,] <= self.book.seconds[verb] + left * SLOW_S, (
                 verb
             )
+        assert self.book.empty["orders", "default"] >= 4
+        assert after.of("leaseway_queue_empty_receives_total", "queue", "tag") == self.book.empty
         if self.plane:
             ways, before = (
                 (now.sum("leaseway_plane_requests_total"), now.sum("leaseway_requests_total"))

@@ -60,6 +60,20 @@ def _of_tag(metric: str) -> str:
     return f"max by (tag) (rate({metric}{TAG}{RATE}))"
 
 
+def _waiting(by: str, at: str = "") -> str:
+    """Of all workers, each as it was scraped last."""
+    return _of_receives(by, f"last_over_time(leaseway_queue_waiting_receives{at}[2m])")
+
+
+def _empty(by: str, at: str = "") -> str:
+    return _of_receives(by, f"rate(leaseway_queue_empty_receives_total{at}{RATE})")
+
+
+def _of_receives(by: str, expression: str) -> str:
+    """Added up over workers, of each of which two jobs may have brought it."""
+    return f"sum by ({by}) (max by (instance, worker, queue, tag) ({expression}))"
+
+
 AGES: Final = "max by (queue) (leaseway_queue_oldest_message_age_seconds)"
 SERVICE: Final = (
     Panel(
@@ -150,6 +164,12 @@ WORST: Final = (
         },
     ),
     Panel(
+        "Most receives that find nothing",
+        "ops",
+        {"{{queue}}": _worst(_empty("queue"))},
+    ),
+    Panel("Most receives that wait", "short", {"{{queue}}": _worst(_waiting("queue"))}),
+    Panel(
         "Nearest to the bound in flight",
         "percentunit",
         {
@@ -185,6 +205,19 @@ ONE: Final = (
             "received {{tag}}": _of_tag("leaseway_queue_received_total"),
             "acked {{tag}}": _of_tag("leaseway_queue_acked_total"),
         },
+        width=12,
+    ),
+    Panel(
+        "Receives",
+        "ops",
+        {"empty {{tag}}": _empty("tag", TAG)},
+        width=12,
+        about="They were answered without a message.",
+    ),
+    Panel(
+        "Receives that wait",
+        "short",
+        {"{{tag}}": _waiting("tag", TAG)},
         width=12,
     ),
     Panel(

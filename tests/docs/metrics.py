@@ -21,13 +21,16 @@ from facade.http.queue_metrics import (
     AGE,
     BOUNDS,
     DONE,
+    EMPTY,
     FAMILIES,
     IN_FLIGHT_LIMIT,
     MESSAGES,
     PAUSED,
+    RECEIVES,
     RETENTION,
     SENT,
     TOTAL,
+    WAITING,
 )
 from tests.docs.markdown import item, wrapped
 
@@ -44,9 +47,10 @@ HEAD = """# Metrics
 
 Written by `make docs` from the names in the code; a test keeps it fresh. `GET /metrics` has them
 in the text format of Prometheus, for one worker: whichever accepted the connection. Where several
-workers share a port, each series of one has the label `worker`. What is in queues is the same from
-every worker, and has no such label. A counter with a `reason` or a `status` appears when it has
-counted something; the others begin with 0.
+workers share a port, each series of one has the label `worker`, also those of its receives by
+queue. What is in queues is the same from every worker, and has no such label. A counter with a
+`reason` or a `status` appears when it has counted something, and so do receives by queue; the
+others begin with 0.
 
 """
 # Metric -> kind, meaning. An alarm's labels are in a section of their own.
@@ -106,6 +110,20 @@ MEANINGS = {
         ),
     ),
     **{family: ("counter", _DONE[name]) for family, name in DONE.items()},
+    WAITING: (
+        "gauge",
+        (
+            "Receives that wait at this worker, by `queue` and `tag`: of the 50 tags with the most; "
+            "`GET /metrics/queues` has all where some have waited since the worker began."
+        ),
+    ),
+    EMPTY: (
+        "counter",
+        (
+            "Receives that this worker has answered without a message, by `queue` and `tag`: of the 50 tags with "
+            "the most; `GET /metrics/queues` has all."
+        ),
+    ),
     "leaseway_journal_lag_seconds": (
         "gauge",
         "Age of the oldest change that Kafka lacks, over the partitions that this worker owns.",
@@ -314,7 +332,7 @@ def names() -> set[str]:
             if isinstance(argument, ast.Constant):
                 found.add(str(argument.value) + ("_total" if family.startswith("Counter") else ""))
     process = {one.name for family in ProcessCollector(registry=None).collect() for one in family.samples}
-    return found | FAMILIES.keys() | BOUNDS.keys() | {TOTAL} | process
+    return found | FAMILIES.keys() | BOUNDS.keys() | RECEIVES.keys() | {TOTAL} | process
 
 
 def page() -> str:

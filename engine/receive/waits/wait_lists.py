@@ -7,17 +7,20 @@ from collections.abc import Callable, Iterable, Iterator
 from engine.errors import Overloaded, QuotaExceeded
 from engine.receive.waits.wait_list import Serve, WaitList
 from engine.rules.queue import Queue
-from engine.rules.rights import NOBODY, Asker
+from engine.rules.rights import Asker
 from runtime.background import Background
 from runtime.signals import Signal
 from schemas.records import TagRecord
 from schemas.records.settings import MAX_LONG_POLLS
 
+# Incarnation, number of the tag.
+Place = tuple[str, int]
+
 
 class WaitLists:
-    """All wait lists of this worker. `waiting` counts the receives that wait, `rights_changes` how
-    often they were asked for their rights again, `refused` those beyond a bound. `watched` tells
-    of how many more (or fewer) wait in the lists of a queue.
+    """All wait lists of this worker. `waiting` counts the receives that wait, `waiting_at` those of
+    each place, `rights_changes` how often they were asked for their rights again, `refused` those
+    beyond a bound. `watched` tells of how many more (or fewer) wait in the lists of a queue.
     """
 
     def __init__(self, waits_elsewhere: Callable[[Queue], bool] = lambda queue: False) -> None:
@@ -28,6 +31,7 @@ class WaitLists:
         self.background = Background()  # what is under way for receives
         self._stopped = False
         self._waiting_of: dict[str, int] = {}
+        self.waiting_at: dict[Place, int] = {}
         self._lists: dict[str, dict[int, WaitList]] = {}
 
     def stop(self) -> None:
@@ -45,10 +49,10 @@ class WaitLists:
         """How many wait of those of whom the most do."""
         return max(self._waiting_of.values(), default=0)
 
-    def enter(self, asker: Asker = NOBODY, incarnation: str = "") -> None:
-        """A receive begins to wait, in a list of this queue if it names one; `leave` with the same
-        when it does no more. Raises Overloaded when MAX_LONG_POLLS do already, QuotaExceeded when
-        as many as a bound allows do.
+    def enter(self, asker: Asker, at: Place, *, in_list: bool = True) -> None:
+        """A receive begins to wait there, in the list of the place or for itself; `leave` with the
+        same when it does no more. Raises Overloaded when MAX_LONG_POLLS do already, QuotaExceeded
+        when as many as a bound allows do.
         """
         if self.waiting >= MAX_LONG_POLLS:
             raise Overloaded("too many receives are waiting here")
@@ -59,13 +63,17 @@ class WaitLists:
         for whose, _ in asker.bounds:
             self._waiting_of[whose] = self._waiting_of.get(whose, 0) + 1
         self.waiting += 1
-        if incarnation:
-            self.watched(incarnation, 1)
+        self.waiting_at[at] = self.waiting_at.get(at, 0) + 1
+        if in_list:
+            self.watched(at[0], 1)
 
-    def leave(self, asker: Asker = NOBODY, incarnation: str = "") -> None:
+    def leave(self, asker: Asker, at: Place, *, in_list: bool = True) -> None:
         self.waiting -= 1
-        if incarnation:
-            self.watched(incarnation, -1)
+        self.waiting_at[at] -= 1
+        if not self.waiting_at[at]:
+            del self.waiting_at[at]
+        if in_list:
+            self.watched(at[0], -1)
         for whose, _ in asker.bounds:
             left = self._waiting_of[whose] - 1
             if left:

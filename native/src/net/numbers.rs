@@ -32,6 +32,7 @@ pub mod asked {
     pub const ALLOWANCES: u32 = 5;
     pub const UNHEARD: u32 = 6;
     pub const CALLS: u32 = 7;
+    pub const WAITERS: u32 = 8;
 }
 
 /// What the plane tells.

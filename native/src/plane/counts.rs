@@ -40,6 +40,8 @@ pub struct InHand {
 struct Cell {
     requests: u64,
     messages: u64,
+    /// Requests with no message.
+    empty: u64,
     sum_us: u64,
     max_us: u64,
     meters: Vec<u64>,
@@ -62,6 +64,7 @@ impl Counts {
         let us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
         cell.requests += 1;
         cell.messages += messages as u64;
+        cell.empty += u64::from(messages == 0);
         cell.sum_us += us;
         cell.max_us = cell.max_us.max(us);
         for (bounds, counts) in
@@ -87,17 +90,19 @@ impl Counts {
     }
 
     /// Writes what was counted since the last call:
-    /// `[[queue, tag, verb, more, is gone, requests, messages, sum us, max us, [count...], [count...]], ...]`
+    /// `[[queue, tag, verb, more, is gone, requests, messages, empty, sum us, max us, [count...], [count...]], ...]`
     pub fn take(&mut self, packer: &mut Packer) {
         packer.array(self.cells.len());
         for (key, cell) in self.cells.drain() {
-            packer.array(11);
+            packer.array(12);
             packer.uint(key.queue);
             packer.int(key.tag);
             packer.uint(u64::from(key.verb));
             packer.uint(u64::from(key.more));
             packer.uint(u64::from(key.is_gone));
-            [cell.requests, cell.messages, cell.sum_us, cell.max_us].into_iter().for_each(|number| packer.uint(number));
+            [cell.requests, cell.messages, cell.empty, cell.sum_us, cell.max_us]
+                .into_iter()
+                .for_each(|number| packer.uint(number));
             for counts in [&cell.meters, &cell.metrics] {
                 packer.array(counts.len());
                 counts.iter().for_each(|count| packer.uint(*count));
@@ -120,7 +125,7 @@ mod tests {
         let mut packer = Packer::default();
         counts.take(&mut packer);
         let mut unpacker = Unpacker::new(&packer.bytes);
-        assert_eq!((unpacker.array(), unpacker.array(), unpacker.uint()), (Ok(1), Ok(11), Ok(1)));
+        assert_eq!((unpacker.array(), unpacker.array(), unpacker.uint()), (Ok(1), Ok(12), Ok(1)));
         assert_eq!(packer.bytes[packer.bytes.len() - 7..], [0x93, 1, 0, 1, 0x92, 1, 1]);
         packer.bytes.clear();
         counts.take(&mut packer);

@@ -7,6 +7,7 @@ use super::calls::Caller;
 use super::clients::Clients;
 use super::queue::Queue;
 use super::routes::Route;
+use super::tag::Tag;
 use super::waits::Waiter;
 use super::whys::Why;
 use super::Plane;
@@ -108,5 +109,19 @@ impl<C: Caller> Plane<C> {
         let some: Vec<u64> = self.queues.iter().filter(|(_, queue)| waits(queue)).map(|(number, _)| *number).collect();
         packer.array(some.len());
         some.iter().for_each(|number| packer.uint(*number));
+    }
+
+    /// How many wait where somebody does: `[[queue, tag, receives], ...]`
+    pub fn waiters(&self, packer: &mut Packer) {
+        let of_tag = |tag: &Tag| tag.waiters.iter().filter(|waiter| waiter.until.is_some()).count();
+        let all = self.queues.iter().flat_map(|(queue, of)| of.tags.values().map(move |tag| (*queue, tag)));
+        let some: Vec<_> = all.map(|(queue, tag)| (queue, tag.number, of_tag(tag))).filter(|row| row.2 > 0).collect();
+        packer.array(some.len());
+        for (queue, tag, receives) in some {
+            packer.array(3);
+            packer.uint(queue);
+            packer.uint(u64::from(tag));
+            packer.uint(receives as u64);
+        }
     }
 }

@@ -11,6 +11,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 from engine.errors import Denied, EngineError, NotAuthenticated
+from engine.meters.shapes import ReceiveCounts
 from engine.shapes import Alarm, Delivery, Peeked, Principal, QueueInfo, TagInfo, TaskInfo
 from runtime.asked import Asked
 from schemas.filters import Condition, Filter
@@ -110,6 +111,7 @@ class RecordingEngine:
         self.hold: asyncio.Event | None = None
         self.cancelled = asyncio.Event()
         self.undelivered_: list[Sequence[Delivery]] = []
+        self.received: list[ReceiveCounts] = []
         self.parts: dict[str, str] = {"kafka": "ok", "redis": "ok"}
 
     class plane:  # noqa: N801 - there is none
@@ -148,6 +150,9 @@ class RecordingEngine:
 
     def undelivered(self, leased: Sequence[Delivery]) -> None:
         self.undelivered_.append(leased)
+
+    def count_receives(self, by: Principal, prefix: str = "") -> list[ReceiveCounts]:
+        return self.received
 
     def kafka_ms(self) -> int:
         return 10_000

@@ -9,6 +9,7 @@ import httpx
 import pytest
 
 from engine.errors import NotAuthenticated, Overloaded, StoreUnavailable
+from engine.meters.shapes import ReceiveCounts
 from engine.shapes import Alarm, Principal, QueueCounts
 from facade.http import health, queue_metrics
 from facade.http.metrics import FROM_ZERO, Metrics
@@ -144,6 +145,24 @@ async def test_metrics_have_all_messages_and_the_worst_queues(
     text = (await client.get("/metrics", auth=who)).text
     assert "leaseway_messages{" not in text
     assert "leaseway_requests_total" in text
+
+
+async def test_metrics_have_the_queues_with_most_receives_for_nothing_and_most_that_wait(
+    client: httpx.AsyncClient, engine: RecordingEngine
+) -> None:
+    engine.received = [ReceiveCounts(f"q{n}", "default", n, 60 - n) for n in range(60)]
+    engine.error = StoreUnavailable("away")  # what a worker has counted for itself needs no Redis
+    lines = (await client.get("/metrics", auth=("k", "secret"))).text.splitlines()
+    empty = [line for line in lines if line.startswith("leaseway_queue_empty_receives_total{")]
+    waiting = [line for line in lines if line.startswith("leaseway_queue_waiting_receives{")]
+    assert (len(empty), len(waiting)) == (50, 50)
+    assert empty[0] == 'leaseway_queue_empty_receives_total{queue="q59",tag="default"} 59'
+    assert waiting[0] == 'leaseway_queue_waiting_receives{queue="q0",tag="default"} 60'
+    assert "q59" not in (await client.get("/metrics")).text, "nobody in particular has no numbers"
+
+    engine.error = None
+    found = (await client.get("/metrics/queues?family=leaseway_queue_waiting_receives")).text
+    assert found.count("\n") == 60 + 2
 
 
 async def test_metrics_do_not_wait_for_a_mute_redis(

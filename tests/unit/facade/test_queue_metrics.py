@@ -7,21 +7,26 @@ import time
 from msgspec import structs
 from prometheus_client.parser import text_string_to_metric_families
 
+from engine.meters.shapes import ReceiveCounts
 from engine.shapes import QueueCounts
 from facade.http.queue_metrics import (
     AGE,
     BOUNDS,
     DONE,
+    EMPTY,
     FAMILIES,
     IN_FLIGHT_LIMIT,
     MESSAGES,
     PAUSED,
+    RECEIVES,
     RETENTION,
     SENT,
     STATES,
     TOTAL,
+    WAITING,
     bounds,
     lines,
+    receives,
     totals,
 )
 from state.shared.overview import Done
@@ -75,6 +80,23 @@ def test_2000_queues_are_written_in_a_tenth_of_a_second() -> None:
     text = "".join(lines(rows, FAMILIES, 10_000))
     assert time.process_time() - began < 0.1, "seconds"
     assert text.count("\n") == len(FAMILIES) * 2 + 2000 * (len(STATES) + 3 + len(DONE))
+
+
+def test_receives_of_a_worker_say_whose_they_are() -> None:
+    rows = [ReceiveCounts("orders", "default", 7, 2), ReceiveCounts("orders", "b", 0, 1)]
+    found = {
+        (one.name, one.labels["tag"], one.labels["worker"]): one.value
+        for family in text_string_to_metric_families("".join(receives(rows, RECEIVES, "1")))
+        for one in family.samples
+    }
+    assert found == {
+        (EMPTY, "default", "1"): 7,
+        (EMPTY, "b", "1"): 0,
+        (WAITING, "default", "1"): 2,
+        (WAITING, "b", "1"): 1,
+    }
+    alone = "".join(receives(rows, [WAITING], ""))
+    assert f'{WAITING}{{queue="orders",tag="b"}} 1' in alone
 
 
 def test_what_a_queue_is_set_to_is_shown_for_shares_of_it() -> None:

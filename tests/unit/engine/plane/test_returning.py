@@ -75,7 +75,7 @@ async def test_a_queue_that_nobody_uses_is_closed_and_its_next_request_opens_it(
     observed: list[int] = []
     assert stage.route()
     now[0] += planes.IDLE_S - 1
-    stage.library.counts = [[1, 1, lib.RECEIVE, 1, 0, 1, 0, 5, 5, [], []]]
+    stage.library.counts = [[1, 1, lib.RECEIVE, 1, 0, 1, 0, 1, 5, 5, [], []]]
     news.collect(stage.library, lambda verb, *rest: observed.append(verb))
     stage.library.counts = []
     now[0] += planes.IDLE_S - 1

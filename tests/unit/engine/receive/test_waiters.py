@@ -142,21 +142,22 @@ async def test_a_queue_that_is_gone_tells_who_waits_that_there_is_nothing() -> N
 
 
 def test_a_receive_counts_under_each_of_its_bounds_or_under_none() -> None:
-    lists, check = WaitLists(), NOBODY.check
+    lists, check, at = WaitLists(), NOBODY.check, (QUEUE.incarnation, DEFAULT.id)
     one = Asker((WaitBound("queue 'q'", 2), WaitBound("account 'a'", 1)), check)
     other = Asker((WaitBound("queue 'q'", 2),), check)
-    lists.enter(one)
+    lists.enter(one, at)
     with pytest.raises(QuotaExceeded, match="1 receives of account 'a' may wait at a worker"):
-        lists.enter(one)
-    lists.enter(other)
+        lists.enter(one, at)
+    lists.enter(other, at)
     with pytest.raises(QuotaExceeded, match="2 receives of queue 'q' may wait at a worker") as refused:
-        lists.enter(other)
+        lists.enter(other, at)
     assert (refused.value.field, refused.value.limit, lists.waiting, lists.most_waiting) == ("waits", 2, 2, 2)
-    lists.leave(one)
-    lists.enter(other)
+    assert lists.waiting_at == {at: 2}
+    lists.leave(one, at)
+    lists.enter(other, at)
     for _ in range(2):
-        lists.leave(other)
-    assert (lists.waiting, lists.most_waiting) == (0, 0)
+        lists.leave(other, at)
+    assert (lists.waiting, lists.most_waiting, lists.waiting_at) == (0, 0, {})
 
 
 def test_a_call_leases_what_an_answer_has_room_for_if_messages_are_like_the_last() -> None:
