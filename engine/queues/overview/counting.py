@@ -66,6 +66,7 @@ class Counting:
         for queue in queues:
             for unit in queue.units:
                 self._ages.note_end(unit, ends.get((queue.topic, unit.partition), 0), log_ms)
+        self._shown.begin_look(self._catalog.generation)
         rows = await asyncio.gather(*(self._row(queue, ends) for queue in queues), return_exceptions=True)
         found = {}
         for queue, row in zip(queues, rows, strict=True):

@@ -18,13 +18,22 @@ class Shown:
     def __init__(self) -> None:
         self._sent: dict[str, int] = {}
         self._done: dict[str, dict[int, Done]] = {}
+        # As of the last look, within one life of Redis.
         self._looks: dict[str, Mapping[int, Totals]] = {}
+        self._generation = 0
 
     def begin(self, rows: Mapping[str, Counted]) -> None:
         """Nothing is shown that is less than these rows: another worker has counted them."""
         self._sent = {name: row.sent for name, row in rows.items()}
         self._done = {name: row.done for name, row in rows.items()}
         self._looks = {}
+
+    def begin_look(self, generation: int) -> None:
+        """The looks that follow see this life of Redis. What was returned in another is not set
+        against what was leased in this one.
+        """
+        if generation != self._generation:
+            self._generation, self._looks = generation, {}
 
     def forget(self, incarnations: Iterable[str]) -> None:
         """These lives of queues are over."""
@@ -49,11 +58,13 @@ class Shown:
 
 def _done(before: Done | None, looked: Totals | None, now: Totals) -> Done:
     """What is shown after `before`, by the last look and this one. After another worker's looks the
-    deliveries stay as that one has shown them.
+    deliveries stay as that one has shown them; and where less was ever leased now than at the last
+    look: the unit has lost what the journal had not yet, perhaps returns among it.
     """
     if before is None:
         before, looked = Done(), looked or now
-    looked = looked or Totals()
+    if looked is None or now.leased < looked.leased:
+        looked = Totals()
     return Done(
         received=max(before.received, looked.leased - now.returned),
         redelivered=max(before.redelivered, looked.leased_again - now.returned_again),

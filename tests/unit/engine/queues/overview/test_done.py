@@ -35,6 +35,22 @@ def test_nothing_goes_back_when_redis_has_lost_something() -> None:
     assert (shown.sent(LIFE, 10), shown.sent(LIFE, 0), shown.sent(LIFE, 11)) == (10, 10, 11)
 
 
+def test_what_was_returned_in_one_life_of_redis_is_not_set_against_leases_of_another() -> None:
+    shown = Shown()
+    shown.begin_look(1)
+    shown.done(LIFE, {0: Totals(leased=10, leased_again=2)})
+    stock = Totals(leased=14, leased_again=5)  # of which nobody has the last three
+    shown.done(LIFE, {0: stock})
+    # The stock was returned. The journal had neither the leases nor that; more was leased since.
+    shown.begin_look(2)
+    rebuilt = Totals(leased=15, leased_again=2)
+    assert shown.done(LIFE, {0: rebuilt}) == {0: Done(received=10, redelivered=2)}
+    assert shown.done(LIFE, {0: rebuilt}) == {0: Done(received=15, redelivered=2)}
+    # One unit alone has lost its state.
+    shown.done(LIFE, {0: Totals(leased=19, leased_again=6)})
+    assert shown.done(LIFE, {0: Totals(leased=17, leased_again=2)}) == {0: Done(received=15, redelivered=2)}
+
+
 def test_another_worker_goes_on_from_what_was_shown() -> None:
     shown = Shown()
     shown.begin({LIFE: _row(20, Done(9, 3, 5))})
