@@ -120,9 +120,18 @@ class Traffic:
                         self.acks.update({m["body"]: time.monotonic() for m in messages if m["handle"] in done})
         client.close()
 
+    def delivered(self) -> int:
+        """How many deliveries were answered so far."""
+        with self._lock:
+            return self.deliveries.total()
+
+    def stop_sending(self) -> None:
+        """Receivers go on."""
+        self._sending.clear()
+
     def stop(self, quiet_s: float = 7.0, within_s: float = 60.0) -> None:
         """Stops sending; receives until nothing came for `quiet_s` (longer than a lease)."""
-        self._sending.clear()
+        self.stop_sending()
         end = time.monotonic() + within_s
         while time.monotonic() < end:
             last = self.receive_times[-1] if self.receive_times else 0.0
