@@ -24,15 +24,18 @@ def run_sql(given: argparse.Namespace) -> int:
     """Prints the rows of a query; 0 done, 2 the query is wrong."""
     from pyspark.errors import AnalysisException, ParseException
 
+    from spark.frames.questions import open_views
     from spark.frames.session import job
     from spark.frames.source import span_of
     from spark.frames.tables import Tables
+    from spark.frames.wanted import plan_of_sql
     from spark.sql_job import lines
 
     span, log = span_of(given), log_of(given)
     try:
         with job("sql", given.master, log) as spark_session:
-            views = Tables(spark_session, log, span).create_views(given.query)
+            tables = Tables(spark_session, log, span)
+            views = open_views(tables, lambda session: plan_of_sql(session, given.query), given.query)
             tell("sql", f"asking {', '.join(views) or 'no view'}")
             for line in lines(spark_session.sql(given.query), given.format, given.limit):
                 sys.stdout.write(line + "\n")

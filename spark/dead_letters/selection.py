@@ -12,14 +12,16 @@ from collections import defaultdict
 from pathlib import Path
 
 from pyspark.errors import AnalysisException, ParseException
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from spark.arguments import OUTCOMES
 from spark.frames.log import log_of
+from spark.frames.questions import open_views
 from spark.frames.session import job
 from spark.frames.source import Span, span_of
 from spark.frames.tables import Tables
+from spark.frames.wanted import plan_of
 from spark.progress import tell
 from spark.rules.transitions import settlements
 
@@ -54,10 +56,15 @@ def run(given: Namespace) -> int:
     span, log = span_of(given), log_of(given)
     try:
         with job("redrive", given.master, log) as spark_session:
-            # Those that the condition names: in a subquery it may ask others too.
-            views = Tables(spark_session, log, span).create_views(f"dead_letters {given.where}")
+
+            def selected(session: SparkSession) -> DataFrame:
+                return selected_of(session.table("dead_letters"), given.where, given.queue)
+
+            # In a subquery the condition may ask other views too.
+            tables = Tables(spark_session, log, span)
+            views = open_views(tables, lambda session: plan_of(selected(session)), f"dead_letters {given.where}")
             tell("redrive", f"asking {', '.join(views)}")
-            write_selected(selected_of(spark_session.table("dead_letters"), given.where, given.queue), given.out)
+            write_selected(selected(spark_session), given.out)
     except (AnalysisException, ParseException) as error:
         tell("redrive", f"--where: {error.getMessage() or error}")
         return 2

@@ -6,7 +6,7 @@ import contextlib
 import json
 import re
 from argparse import Namespace
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -49,6 +49,12 @@ class Span:
         high = None if self.to_ms is None else self.to_ms + after_ms
         return Span(low, high, self.from_offsets, self.to_offsets)
 
+    def both(self, other: Span) -> Span:
+        """The times that are in both spans."""
+        lows = [ms for ms in (self.from_ms, other.from_ms) if ms is not None]
+        highs = [ms for ms in (self.to_ms, other.to_ms) if ms is not None]
+        return Span(max(lows, default=None), min(highs, default=None), self.from_offsets, self.to_offsets)
+
 
 ALL = Span()
 
@@ -62,6 +68,15 @@ def span_of(given: Namespace) -> Span:
 def all_queues(log: Log) -> dict[str, str]:
     """Source option for the topics of all queues."""
     return _pattern(re.escape(queue_topics(log.prefix)) + ".*")
+
+
+def some_queues(log: Log, queues: Collection[str]) -> dict[str, str]:
+    """Source option for the topics of these queues; one that is gone is an empty one, as in
+    `one_topic`.
+    """
+    names = "|".join(map(re.escape, sorted(queues)))
+    # Of no queue: no topic's name has a space.
+    return _pattern(re.escape(queue_topics(log.prefix)) + (f"(?:{names})" if names else " "))
 
 
 def one_topic(name: str) -> dict[str, str]:
@@ -130,6 +145,35 @@ def answered(spark_session: SparkSession, log: Log) -> None:
                 "give --data, or a --kafka-config with credentials that may"
             ) from None
         raise NoBroker(f"the brokers of {log.bootstrap} do not answer: {reason}") from None
+
+
+def queues_of_topics(spark_session: SparkSession, log: Log) -> list[str]:
+    """The names of the queues that have a topic. Raises Py4JJavaError."""
+    with _admin(spark_session, log, _ANSWER) as admin:
+        topics = map(str, admin.listTopics().names().get())
+    first = queue_topics(log.prefix)
+    return sorted(topic.removeprefix(first) for topic in topics if topic.startswith(first))
+
+
+def newest_ms(spark_session: SparkSession, log: Log, topics: Collection[str]) -> dict[tuple[str, int], int]:
+    """The time of the newest record of each partition of these topics, as the brokers know it:
+    epoch ms; an empty partition, and a topic that is not there, have none. Reads no record. Raises
+    Py4JJavaError.
+    """
+    jvm: Any = spark_session._jvm  # noqa: SLF001 - as below
+    there = jvm.java.util.ArrayList()
+    asked = jvm.java.util.HashMap()
+    with _admin(spark_session, log, _ANSWER) as admin:
+        known = set(map(str, admin.listTopics().names().get()))
+        for topic in sorted(known.intersection(topics)):
+            there.add(topic)
+        for topic, about in admin.describeTopics(there).allTopicNames().get().items():
+            for partition in range(about.partitions().size()):
+                place = jvm.org.apache.kafka.common.TopicPartition(topic, partition)
+                asked.put(place, jvm.org.apache.kafka.clients.admin.OffsetSpec.maxTimestamp())
+        told = admin.listOffsets(asked).all().get()
+        found = {(str(place.topic()), int(place.partition())): int(info.timestamp()) for place, info in told.items()}
+    return {place: at_ms for place, at_ms in found.items() if at_ms >= 0}
 
 
 def kafka_failure(error: BaseException) -> str | None:

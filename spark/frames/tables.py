@@ -6,8 +6,9 @@ here can show one; what a transaction commits is an ordinary message.
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -36,9 +37,20 @@ from spark.frames.decode import (
     unread_of,
 )
 from spark.frames.log import Log
-from spark.frames.source import ALL, Span, all_queues, one_topic, parts, read, stream
-from spark.rules.atomic_batches import judged, judged_stream
-from spark.rules.deliveries import dead_letters_of, deliveries_of
+from spark.frames.source import (
+    ALL,
+    Span,
+    all_queues,
+    newest_ms,
+    one_topic,
+    parts,
+    queues_of_topics,
+    read,
+    some_queues,
+    stream,
+)
+from spark.rules.atomic_batches import judged_by, judged_stream
+from spark.rules.deliveries import DEATHS, dead_letters_of, deliveries_of
 from spark.rules.floors import newest_snapshots, runs_of_snapshots
 from spark.rules.transitions import journal_of, without_repeats
 
@@ -99,16 +111,36 @@ def with_queues(messages: DataFrame, queues: DataFrame) -> DataFrame:
     return timed.select(*MESSAGES.names)
 
 
-class Tables:
-    """The frames of one log in one span. Each call reads Kafka anew; nothing is cached."""
+def _looked_up(numbers: Mapping[str, int], key: Column) -> Column:
+    """The number of a key; null = it has none."""
+    return F.try_element_at(F.from_json(F.lit(json.dumps(numbers)), "map<string,bigint>"), key)
 
-    def __init__(self, spark_session: SparkSession, log: Log, span: Span = ALL) -> None:
+
+class Tables:
+    """The frames of one log in one span. Each call reads Kafka anew; nothing is cached.
+
+    `names`: read the topics of these queues alone, for messages; None = of all. `known`: QUEUES
+    that somebody has read already; None = read them.
+    """
+
+    def __init__(
+        self,
+        spark_session: SparkSession,
+        log: Log,
+        span: Span = ALL,
+        names: Collection[str] | None = None,
+        known: DataFrame | None = None,
+    ) -> None:
         self.spark_session = spark_session
         self.log = log
         self.span = span
+        self.names = names
+        self._known = known
 
     def queues(self) -> DataFrame:
         """QUEUES, as of now whatever the span."""
+        if self._known is not None:
+            return self._known
         return queues_of(read(self.spark_session, self.log, one_topic(control_topic(self.log.prefix))))
 
     def unjudged_messages(self) -> DataFrame:
@@ -117,14 +149,36 @@ class Tables:
 
         For jobs that drop the bodies before they judge: judging reads its input twice.
         """
-        records = read(self.spark_session, self.log, all_queues(self.log), self.span.padded(BATCH_SPAN_MS, _DECIDED_MS))
+        span = self.span.padded(BATCH_SPAN_MS, _DECIDED_MS)
+        records = read(self.spark_session, self.log, self._topics(), span)
         return with_queues(messages_of(records, queue_topics(self.log.prefix)), self.queues())
 
     def messages(self) -> DataFrame:
-        """MESSAGES of all queues. Read wider than the span, so that no batch at its edge looks
-        torn.
+        """MESSAGES. Read wider than the span, so that no batch at its edge looks torn.
+
+        Each topic is read once. How young the log is, the brokers say now: its own partition, and
+        that of the queue or of the journal which is youngest.
         """
-        return self.within(judged(self.unjudged_messages()), "sent_at")
+        return self.within(judged_by(self.unjudged_messages(), *self._newest()), "sent_at")
+
+    def _topics(self) -> dict[str, str]:
+        return all_queues(self.log) if self.names is None else some_queues(self.log, self.names)
+
+    def _newest(self) -> tuple[Column, Column]:
+        """The times (epoch ms) of the newest record of a message's partition, and of its queue and
+        the journal.
+        """
+        names = queues_of_topics(self.spark_session, self.log) if self.names is None else self.names
+        journal = journal_topic(self.log.prefix)
+        found = newest_ms(self.spark_session, self.log, {journal, *(queue_topic(self.log.prefix, n) for n in names)})
+        first = len(queue_topics(self.log.prefix))
+        here = {f"{topic[first:]}/{place}": ms for (topic, place), ms in found.items() if topic != journal}
+        of_journal = max((ms for (topic, _), ms in found.items() if topic == journal), default=0)
+        anywhere: dict[str, int] = {}
+        for place, ms in here.items():
+            queue = place.rpartition("/")[0]
+            anywhere[queue] = max(anywhere.get(queue, of_journal), ms)
+        return _looked_up(here, F.concat_ws("/", "queue", "partition")), _looked_up(anywhere, F.col("queue"))
 
     def messages_at(self, ranges: Mapping[str, Mapping[int, tuple[int, int]]], queues: DataFrame) -> DataFrame:
         """MESSAGES of some places: queue -> partition -> (first offset, one after the last). Atomic
@@ -141,14 +195,16 @@ class Tables:
         span = Span(from_offsets=low, to_offsets=high)
         return with_queues(messages_of(read(self.spark_session, self.log, parts(span), span), topic), queues)
 
-    def journal(self, queues: DataFrame | None = None) -> DataFrame:
-        """JOURNAL, with the tags' names of `queues` (None = read them).
+    def journal(self, queues: DataFrame | None = None, about: str | None = None) -> DataFrame:
+        """JOURNAL, with the tags' names of `queues` (None = read them), of the queues for which
+        `about` is true (a condition in SQL over `queue`).
 
         The span bounds the time of the append (`logged_at`), which is at most some seconds after
         `at`.
         """
         entries = entries_of(read(self.spark_session, self.log, one_topic(journal_topic(self.log.prefix)), self.span))
-        return journal_of(without_repeats(entries), self.queues() if queues is None else queues)
+        some = entries if about is None else entries.where(about)
+        return journal_of(without_repeats(some), self.queues() if queues is None else queues)
 
     def meters(self) -> DataFrame:
         """METERS whose minute is in the span. A record is appended up to an hour after its
@@ -172,27 +228,39 @@ class Tables:
 
     def until_now(self) -> Tables:
         """The same log from the beginning of the span on, without an end."""
-        return Tables(self.spark_session, self.log, Span(self.span.from_ms))
+        return Tables(self.spark_session, self.log, Span(self.span.from_ms), self.names, self._known)
 
     def as_of(self) -> Column:
         """The moment of which the frames tell: the end of the span, or now when that is to come."""
         now = F.current_timestamp()
         return now if self.span.to_ms is None else F.least(now, F.timestamp_millis(F.lit(self.span.to_ms)))
 
-    def deliveries(self) -> DataFrame:
-        """DELIVERIES that began in the span, as far as the span tells."""
-        return deliveries_of(self.journal(), self.messages(), self.as_of())
+    def sent(self) -> DataFrame:
+        """MESSAGES that were appended in the span, with `status` as in `unjudged_messages`."""
+        return self.within(self.unjudged_messages(), "sent_at")
 
-    def dead_letters(self) -> DataFrame:
-        """DEAD_LETTERS that were appended in the span; what became of them as of now."""
+    def deliveries(self, journal: DataFrame | None = None, sent: DataFrame | None = None) -> DataFrame:
+        """DELIVERIES that began in the span, as far as the span tells. `journal` is that of the
+        span, and `sent` tells when messages were sent (None = read them).
+        """
+        messages = self.sent() if sent is None else sent
+        return deliveries_of(self.journal() if journal is None else journal, messages, self.as_of())
+
+    def dead_letters(self, journal: DataFrame | None = None) -> DataFrame:
+        """DEAD_LETTERS that were appended in the span; what became of them as of now. `journal` is
+        that of `until_now` (None = read it).
+        """
         queues = self.queues()
-        return dead_letters_of(
-            self.messages(), self.until_now().journal(queues), runs_of_snapshots(self.snapshots()), queues
-        )
+        # What was moved is in no batch and no commit, so it can be judged without the others.
+        moved = self.unjudged_messages().where(F.col("origin.reason").isin(*DEATHS))
+        unknown = F.lit(None).cast("long")
+        messages = self.within(judged_by(moved, unknown, unknown), "sent_at")
+        told = self.until_now().journal(queues) if journal is None else journal
+        return dead_letters_of(messages, told, runs_of_snapshots(self.snapshots()), queues)
 
     def unread(self) -> DataFrame:
         """UNREAD of queues' topics, journal, snapshots and control topic."""
-        messages = read(self.spark_session, self.log, all_queues(self.log), self.span)
+        messages = read(self.spark_session, self.log, self._topics(), self.span)
         return unread_of(messages, "message").unionByName(self.unread_events())
 
     def unread_events(self) -> DataFrame:

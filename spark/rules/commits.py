@@ -20,10 +20,13 @@ def is_commit() -> Column:
 def first_copies(messages: DataFrame) -> DataFrame:
     """The same rows; `status` of `shown` copies that do not count becomes `repeated`.
 
-    Reads queue, partition, offset, sent_at, status, origin. Other records are not shuffled.
+    Reads queue, partition, offset, sent_at, status, origin.
     """
     marked = is_commit() & (F.col("status") == "shown")
     late = F.unix_millis("sent_at") - F.col("origin.moved_at_ms") > COMMIT_SPAN_MS
-    place = F.row_number().over(Window.partitionBy("queue", "partition", "origin.from_id").orderBy(late, "offset"))
-    status = F.when(late | (place > 1), "repeated").otherwise("shown")
-    return messages.where(~marked).unionByName(messages.where(marked).withColumn("status", status))
+    # Each other record is a group of its own, so that no task gets all of them.
+    copies = Window.partitionBy(
+        "queue", "partition", F.when(marked, F.col("origin.from_id")), F.when(~marked, F.col("offset"))
+    )
+    place = F.row_number().over(copies.orderBy(late, "offset"))
+    return messages.withColumn("status", F.when(marked & (late | (place > 1)), "repeated").otherwise(F.col("status")))

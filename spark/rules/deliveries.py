@@ -14,7 +14,7 @@ from spark.rules.floors import with_forgotten
 from spark.rules.transitions import given_back, purge_after, purges, settlements
 
 _KEY = ("incarnation", "partition", "tag_id", "offset")
-_DEATHS = ("exhausted", "killed")
+DEATHS = ("exhausted", "killed")
 # What the holder of the lease did, also late; any other end of a delivery finds a lease whose time
 # may have been over before.
 _BY_HOLDER = ("acked", "released", "killed")
@@ -122,7 +122,7 @@ def dead_letters_of(messages: DataFrame, journal: DataFrame, runs: DataFrame, qu
     Whether it is at rest is what the default tag of its queue says; a second copy of one move is
     what the journal has skipped.
     """
-    died = messages.where((F.col("status") == "shown") & F.col("origin.reason").isin(*_DEATHS))
+    died = messages.where((F.col("status") == "shown") & F.col("origin.reason").isin(*DEATHS))
     default = journal.where(F.col("tag_id") == 0)
     settled = settlements(default).drop("tag_id")
     joined = died.join(settled, on=["incarnation", "partition", "offset"], how="left")

@@ -9,7 +9,7 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 from pyspark.sql import SparkSession
 
 from spark.frames.log import Log
-from spark.frames.source import all_queues, one_topic, read
+from spark.frames.source import all_queues, one_topic, read, some_queues
 from tests.services import Services
 
 
@@ -33,3 +33,4 @@ def test_a_topic_whose_name_contains_that_of_another_is_not_read_for_it(
 
     assert values(one_topic(f"{prefix}.journal")) == ["journal"]
     assert values(all_queues(log)) == ["q.a", "q.a.dead", "q.b"]
+    assert (values(some_queues(log, ["b", "a", "gone"])), values(some_queues(log, []))) == (["q.a", "q.b"], [])
