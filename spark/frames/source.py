@@ -161,19 +161,31 @@ def newest_ms(spark_session: SparkSession, log: Log, topics: Collection[str]) ->
     Py4JJavaError.
     """
     jvm: Any = spark_session._jvm  # noqa: SLF001 - as below
-    there = jvm.java.util.ArrayList()
-    asked = jvm.java.util.HashMap()
+    newest = jvm.org.apache.kafka.clients.admin.OffsetSpec.maxTimestamp()
+    there, asked, found = jvm.java.util.ArrayList(), jvm.java.util.HashMap(), {}
     with _admin(spark_session, log, _ANSWER) as admin:
-        known = set(map(str, admin.listTopics().names().get()))
-        for topic in sorted(known.intersection(topics)):
+        for topic in sorted(set(map(str, admin.listTopics().names().get())).intersection(topics)):
             there.add(topic)
-        for topic, about in admin.describeTopics(there).allTopicNames().get().items():
-            for partition in range(about.partitions().size()):
-                place = jvm.org.apache.kafka.common.TopicPartition(topic, partition)
-                asked.put(place, jvm.org.apache.kafka.clients.admin.OffsetSpec.maxTimestamp())
-        told = admin.listOffsets(asked).all().get()
-        found = {(str(place.topic()), int(place.partition())): int(info.timestamp()) for place, info in told.items()}
-    return {place: at_ms for place, at_ms in found.items() if at_ms >= 0}
+        for topic, future in admin.describeTopics(there).topicNameValues().items():
+            about = _unless_gone(future)
+            for partition in range(0 if about is None else about.partitions().size()):
+                asked.put(jvm.org.apache.kafka.common.TopicPartition(topic, partition), newest)
+        told = admin.listOffsets(asked)
+        for place in asked:
+            info = _unless_gone(told.partitionResult(place))
+            if info is not None and info.timestamp() >= 0:
+                found[str(place.topic()), int(place.partition())] = int(info.timestamp())
+    return found
+
+
+def _unless_gone(future: Any) -> Any:
+    """What Kafka answered; None = the topic has been deleted meanwhile. Raises Py4JJavaError."""
+    try:
+        return future.get()
+    except Py4JJavaError as error:
+        if _reason(error).startswith("UnknownTopicOrPartitionException"):
+            return None
+        raise
 
 
 def kafka_failure(error: BaseException) -> str | None:
