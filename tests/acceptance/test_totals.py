@@ -139,6 +139,20 @@ def test_totals_are_equal_to_a_clients_book_and_never_go_back(up: Up) -> None:
     # What Redis had not given to the journal when it lost everything is forgotten.
     assert traffic.delivered() - shown[0]["received"] <= losses.forgotten
     assert shown[0]["released"] == shown[0]["dead"] == 0
+    for name, numbers in history(up).items():
+        assert numbers, f"{name}: nothing was noted"
+        assert numbers == sorted(numbers), name
+        assert numbers[-1] <= shown[0][name], name
+
+
+def history(up: Up) -> dict[str, list[int]]:
+    """The totals as they were noted every 10 s, also before Redis was killed and wiped."""
+    with contextlib.closing(Client(up.endpoint)) as client:
+        status, answer = client.call("GET", f"/v1/queues/{QUEUE}/history?span=hour")
+    assert status == 200, answer
+    (tag,) = answer["tags"]
+    columns = {"sent": answer["sent"], **{name: tag[name] for name in ("received", "redelivered", "acked")}}
+    return {name: [number for number in column if number is not None] for name, column in columns.items()}
 
 
 def settle(up: Up) -> None:
