@@ -13,6 +13,7 @@ from engine.errors import LogUnavailable
 from engine.meters.meters import Meters
 from engine.queues.callers.access import Access
 from engine.queues.callers.quotas import Charge, Quotas
+from engine.rules.masks.sight import Sight
 from engine.rules.queue import Queue
 from engine.rules.rights import Asker, WaitBound, no_queue
 from engine.settings import EngineSettings
@@ -82,6 +83,12 @@ class Gate:
     def may(self, by: Principal, verb: Verb, queue: Queue) -> bool:
         """Returns whether `by` may do `verb` with a whole queue."""
         return self._access.may(by, verb, queue)
+
+    def sight(self, by: Principal, queue: Queue, tag: TagRecord) -> Sight | None:
+        """Returns what `by`, who looks at messages of a tag, sees of them; None = all."""
+        if self._access.may(by, Verb.UNMASK, queue):
+            return None
+        return Sight(self._catalog, queue, tag if self._access.may(by, Verb.UNMASK, queue, tag.name) else None)
 
     def send_until(self) -> float:
         """Returns when a send that comes now is answered at the latest (loop time)."""

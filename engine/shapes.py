@@ -196,6 +196,7 @@ class Peeked(Struct, frozen=True):
     partition: int
     offset: int
     sequence_number: str = ""  # FIFO only
+    masked: bool = False  # `message` is what the masks leave of it
 
 
 class Event(Struct, frozen=True):

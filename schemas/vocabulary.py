@@ -262,6 +262,7 @@ class Verb(StrEnum):
     KILL = "kill"
     PEEK = "peek"
     QUERY = "query"
+    UNMASK = "unmask"
     DELETE_MESSAGE = "delete_message"
     CANCEL = "cancel"
     RESCHEDULE = "reschedule"
@@ -315,6 +316,7 @@ class Level(StrEnum):
     PEEK = "peek"  # Look at messages without receiving them.
     DELETE_PEEK = "delete_peek"  # Delete messages by their ids.
     FULL_CONTROL = "full_control"  # All that the owner may.
+    UNMASK = "unmask"  # Look at messages, also at what the mask of the queue hides.
 
 
 class Role(StrEnum):
@@ -324,7 +326,7 @@ class Role(StrEnum):
 
     MEMBER = "member"  # Nothing more: its principal's own queues, and those with which it was given a right.
     READER = "reader"  # Look at every queue of the account, and at no message; change nothing.
-    OPERATOR = "operator"  # All that level `admin` allows, and metrics, on every queue of the account.
+    OPERATOR = "operator"  # All that level `admin` allows, but for `unmask`, and metrics, on every queue of the account.
     ADMIN = "admin"  # Everything; of an account, all with its queues, keys and users.
 
 

@@ -186,7 +186,7 @@ class Plane:
         number = self._of.get(queue.incarnation)
         if number is None:
             number = self._opened(queue)
-        may |= MAY_SEND_ATTRIBUTES if may & MAY_SEND and queue.mask is not None else 0
+        may |= MAY_SEND_ATTRIBUTES if may & MAY_SEND and queue.tag_mask is not None else 0
         may |= COUNTS_BYTES if counts_bytes else 0
         most = queue.record.max_receive_messages
         waits = [[whose.encode(), count] for whose, count in bounds]
@@ -229,7 +229,7 @@ class Plane:
         tags = {tag.id: tag for tag in queue.tags}
         name = self._wakes_as()
         alone = name is None
-        mask = "".join("1" if matches(tag.filter, {}) else "0" for tag in queue.tags) if queue.mask is None else queue.mask
+        mask = "".join("1" if matches(tag.filter, {}) else "0" for tag in queue.tags) if queue.tag_mask is None else queue.tag_mask
         generation = self._catalog.generation
         loads = [self._templates.load(unit, generation, queue.tag_ids, name) for unit in queue.units]
         told = [number, bytes.fromhex(queue.incarnation), [self._tag(queue, tag, alone=alone) for tag in queue.tags], queue.topic.encode()]

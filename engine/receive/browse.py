@@ -1,5 +1,6 @@
 """peek, query, direct delete: messages looked at where they are, in Kafka, with their state from
-the window. Nothing is counted.
+the window. Nothing is counted. Each look is told what whoever asks sees of messages (`sight`; None
+= all, also what a mask hides): text and attributes are looked for in that.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from engine.receive.completing import Refresh
 from engine.rules.fifo import sequence_number
 from engine.rules.ids import Ids
 from engine.rules.limits import MAX_BATCH, MAX_RECEIVE_BYTES, check_asked, check_filter, check_range, message_bytes
+from engine.rules.masks.sight import Sight
 from engine.rules.placement import with_priority
 from engine.rules.queue import Queue
 from engine.rules.rights import Targets
@@ -47,9 +49,10 @@ AT_ONCE = 25
 
 class Wanted(msgspec.Struct, frozen=True):
     """Which messages a query wants: in a state under the tag, with attributes, with text; `held`:
-    not settled under every tag.
+    not settled under every tag. A message fits as it is shown.
     """
 
+    sight: Sight | None
     state: str | None
     filter: Filter | None
     held: bool = False
@@ -64,6 +67,8 @@ class Wanted(msgspec.Struct, frozen=True):
             raise InvalidValue(f"state must be one of {', '.join(MessageState)}", field="state", limit=list(MessageState), given=state)
 
     def fits(self, message: Message) -> bool:
+        if self.sight is not None and (self.filter is not None or self.text is not None):
+            message = self.sight.of(message) or message
         return matches(self.filter, message.attributes) and contains(message.body, self.text)
 
 
@@ -96,7 +101,9 @@ class Browse:
             raise MessageNotFound(f"queue {queue.name!r} has no message {text[:100]!r}", field="id", given=text[:100])
         return found.partition, found.offset
 
-    async def peek(self, queue: Queue, text: str, tag: TagRecord, *, of_tag: bool = False, held: bool = False) -> Peeked:
+    async def peek(
+        self, queue: Queue, text: str, tag: TagRecord, sight: Sight | None, *, of_tag: bool = False, held: bool = False
+    ) -> Peeked:
         """One message by id or handle, whatever its state; `of_tag`: only one that the tag's filter
         takes; `held`: only one that is not settled under every tag. Raises MessageNotFound.
         """
@@ -111,7 +118,7 @@ class Browse:
         found = self._peeked(queue, record, message, state)
         if held and not await self._held(queue, partition, [found]):
             raise MessageNotFound(f"message {text[:100]!r} is settled under all tags", field="id", given=text[:100])
-        return found
+        return seen(sight, found)
 
     async def _held(self, queue: Queue, partition: int, rows: Sequence[Peeked]) -> list[Peeked]:
         """Those of some messages of a partition that are not settled under every tag."""
@@ -126,7 +133,7 @@ class Browse:
                 left = {offset: left[offset] for offset, one in zip(dues, states, strict=True) if one.state == MessageState.SETTLED}
         return [row for row in rows if row.offset not in left]
 
-    async def peek_next(self, queue: Queue, tag: TagRecord, max: int) -> list[Peeked]:
+    async def peek_next(self, queue: Queue, tag: TagRecord, sight: Sight | None, max: int) -> list[Peeked]:
         """What a receive would lease now, up to `max`, in its order. Others may lease it meanwhile.
         Raises InvalidValue, Unavailable.
         """
@@ -134,7 +141,7 @@ class Browse:
         peeked, over = await self._peek_next(queue, tag, max)
         if over:
             peeked, _ = await self._peek_next(queue, tag, MAX_BATCH)
-        return peeked[:max]
+        return [seen(sight, one) for one in peeked[:max]]
 
     async def _peek_next(self, queue: Queue, tag: TagRecord, max: int) -> tuple[list[Peeked], int]:
         """Up to `max` messages, and how many of so many were left out, for their retention is over
@@ -218,20 +225,16 @@ class Browse:
         self,
         queue: Queue,
         tag: TagRecord,
+        wanted: Wanted,
         from_ms: int | None,
         to_ms: int | None,
-        state: str | None,
-        filter: Filter | None,
         limit: int,
         next: str | None,
         only: int | None = None,
-        held: bool = False,
-        text: Text | None = None,
     ) -> Page:
         """Messages sent in [from_ms, to_ms), partition by partition in log order; a page at a time.
-        `only` one partition of them; the rest as of Wanted. Raises InvalidValue.
+        `only` one partition of them. Raises InvalidValue.
         """
-        wanted = Wanted(state, filter, held, text)
         wanted.check()
         check_asked("limit", limit)
         check_asked("from", from_ms)
@@ -259,17 +262,15 @@ class Browse:
                 return Page(found, page_token(partition, offset), scan.records, cut)
         return Page(found, None, scan.records)
 
-    async def among(
-        self, queue: Queue, tag: TagRecord, partition: int, offsets: Sequence[int], state: str | None, filter: Filter | None, max: int
-    ) -> list[Peeked]:
-        """The first `max`, or a few more, of some messages of a partition that are in a state and
-        fit, in the order of the log.
+    async def among(self, queue: Queue, tag: TagRecord, partition: int, offsets: Sequence[int], wanted: Wanted, max: int) -> list[Peeked]:
+        """The first `max`, or a few more, of some messages of a partition that are wanted, in the
+        order of the log.
         """
         found, left = list[Peeked](), sorted(offsets)
         while left and len(found) < max:
             some, left = left[:AT_ONCE], left[AT_ONCE:]
             records = await self._messages.read_at(queue.topic, partition, some)
-            found += await self._matching(queue, tag, partition, [records[offset] for offset in sorted(records)], Wanted(state, filter))
+            found += await self._matching(queue, tag, partition, [records[offset] for offset in sorted(records)], wanted)
         return found
 
     async def _first(self, queue: Queue, partition: int, from_ms: int | None) -> int:
@@ -289,7 +290,8 @@ class Browse:
         states = await self._states(queue, tag, partition, dues)
         rows = [self._peeked(queue, record, message, s) for (record, message), s in zip(kept, states, strict=True)]
         rows = [row for row in rows if wanted.state is None or row.state == wanted.state]
-        return await self._held(queue, partition, rows) if wanted.held else rows
+        rows = await self._held(queue, partition, rows) if wanted.held else rows
+        return [seen(wanted.sight, row) for row in rows]
 
     async def delete(self, queue: Queue, text: str, *, unreceived: bool) -> None:
         """Settles a message under all tags by its id; one that was received under one of them is
@@ -329,6 +331,12 @@ def _decoded(record: Record | None) -> Message | None:
         return decode_message(record.value, record.headers)
     except UndecodableRecord:
         return None
+
+
+def seen(sight: Sight | None, peeked: Peeked) -> Peeked:
+    """A message that is looked at, as it is shown."""
+    shown = None if sight is None else sight.of(peeked.message)
+    return peeked if shown is None else msgspec.structs.replace(peeked, message=shown, masked=True)
 
 
 def page_token(partition: int, offset: int) -> str:

@@ -12,7 +12,7 @@ import asyncio
 import heapq
 from collections.abc import Mapping, Sequence
 
-from engine.receive.browse import CHUNK, LOOKED_AT, Browse, page_token
+from engine.receive.browse import CHUNK, LOOKED_AT, Browse, Wanted, page_token
 from engine.receive.completing import Completing, Refresh
 from engine.receive.poll import Leases, Poll, Poller
 from engine.receive.waits.wait_list import WaitList
@@ -95,9 +95,9 @@ class FilteredReceives:
         if counts.ready and not queue.record.fifo:
             found = await self._below_the_floor(queue, tag, partition, counts.floor, filter, max)
         token: str | None = page_token(partition, counts.floor)
-        above, looked = list[Peeked](), 0
+        above, looked, wanted = list[Peeked](), 0, _wanted(filter)
         while counts.ready and looked < LOOKS * LOOKED_AT:
-            page = await self._browse.query(queue, tag, None, None, MessageState.READY, filter, max - len(above), token, partition)
+            page = await self._browse.query(queue, tag, wanted, None, None, max - len(above), token, partition)
             above += page.messages
             token = page.next
             looked += page.scanned if page.scanned > CHUNK else CHUNK
@@ -111,7 +111,7 @@ class FilteredReceives:
         passed = await self._window.call(
             queue, lambda g: self._store.deferred.passed(unit, g, tag.id, floor, max=MOST_PASSED, only_due=True)
         )
-        return await self._browse.among(queue, tag, partition, passed, MessageState.READY, filter, max) if passed else []
+        return await self._browse.among(queue, tag, partition, passed, _wanted(filter), max) if passed else []
 
     async def _pick(self, poll: Poll, offsets: Mapping[int, Sequence[int]]) -> Leases:
         """Leases those of the messages, by partition, that are due."""
@@ -123,6 +123,11 @@ class FilteredReceives:
             if isinstance(outcome, BaseException) and not poll.leases:
                 raise outcome
         return poll.leases
+
+
+def _wanted(filter: Filter) -> Wanted:
+    """What fits a filter, by all that it has: whoever receives it is given all of it."""
+    return Wanted(None, MessageState.READY, filter)
 
 
 def _by_partition(found: Sequence[Peeked]) -> dict[int, list[int]]:

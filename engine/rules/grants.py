@@ -23,10 +23,11 @@ _RECEIVE: Final = frozenset((Verb.RECEIVE,))
 _HANDLE: Final = _RECEIVE | {Verb.ACK, Verb.EXTEND, Verb.RELEASE, Verb.KILL}
 _GET_INFO: Final = frozenset((Verb.GET_QUEUE, Verb.GET_REDRIVE_POLICY))
 _PEEK: Final = frozenset((Verb.PEEK, Verb.QUERY))
+_UNMASK: Final = frozenset((Verb.UNMASK,))
 _DELETE_PEEK: Final = frozenset((Verb.DELETE_MESSAGE, Verb.CANCEL, Verb.RESCHEDULE, Verb.UNPARK))
 # What is done to messages of a tag that is named, and what with the handle of a delivery: it was
 # given out under a tag, and is proof of that.
-_OF_TAG: Final = frozenset((Verb.RECEIVE, Verb.PEEK, Verb.QUERY, Verb.UNPARK))
+_OF_TAG: Final = frozenset((Verb.RECEIVE, Verb.PEEK, Verb.QUERY, Verb.UNPARK, Verb.UNMASK))
 _BY_HANDLE: Final = _HANDLE - _RECEIVE
 # What is no right on a queue: anybody may ask for these, or administrators only.
 OF_NO_QUEUE: Final = frozenset((
@@ -45,6 +46,7 @@ RIGHTS: Final[Mapping[Level, frozenset[Verb]]] = MappingProxyType({
     Level.USE: _SEND | _HANDLE | _GET_INFO,
     Level.ADMIN: _FULL - {Verb.GRANT, Verb.QUERY_METRIC},
     Level.PEEK: _PEEK,
+    Level.UNMASK: _PEEK | _UNMASK,
     Level.DELETE_PEEK: _DELETE_PEEK,
     Level.FULL_CONTROL: _FULL,
 })  # fmt: skip
@@ -53,7 +55,7 @@ RIGHTS: Final[Mapping[Level, frozenset[Verb]]] = MappingProxyType({
 ROLES: Final[Mapping[Role, frozenset[Verb]]] = MappingProxyType({
     Role.MEMBER: frozenset(),
     Role.READER: _GET_INFO | {Verb.LIST_QUEUES, Verb.LIST_TAGS, Verb.LIST_ALERTS, Verb.GET_STATISTICS, Verb.QUERY_METRIC},
-    Role.OPERATOR: RIGHTS[Level.ADMIN] | {Verb.QUERY_METRIC, Verb.CREATE_QUEUE, Verb.LIST_QUEUES},
+    Role.OPERATOR: (RIGHTS[Level.ADMIN] - _UNMASK) | {Verb.QUERY_METRIC, Verb.CREATE_QUEUE, Verb.LIST_QUEUES},
     Role.ADMIN: frozenset(Verb),
 })  # fmt: skip
 # The actions of SQS that a policy may grant (AWS lets nobody grant the rest to another account).

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from engine.errors import DelayTooLong, InvalidValue, MessageTooLarge
+from engine.rules.masks.mask import check_mask
 from engine.shapes import NewTag, SendEntry
 from schemas.filters import Filter
 from schemas.records import Attribute, Message, QueueRecord
@@ -158,6 +159,7 @@ def check_settings(settings: QueueSettings) -> None:
         check_name("dead_letter_queue", settings.redrive_policy.dead_letter_queue)
     check_user_attributes(settings.user_attributes or {})
     check_labels(settings.labels or {})
+    check_mask(settings.mask or [])
     check_range("policy", len((settings.policy or "").encode()), 0, MAX_POLICY_BYTES)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from engine.errors import TagNotFound
+from engine.rules.masks.mask import Mask
 from schemas.accounts import account_of
 from schemas.records import QueueRecord, TagRecord
 from schemas.records.settings import BLOCK, PARK, RedrivePolicy
@@ -41,15 +42,16 @@ class Queue:
         "dead_letter_queues",
         "expires_from_send",
         "expires_ms",
+        "hides",
         "incarnation",
         "is_limited",
         "lives",
-        "mask",
         "name",
         "paused",
         "policies",
         "record",
         "tag_ids",
+        "tag_mask",
         "tags",
         "topic",
         "units",
@@ -83,8 +85,10 @@ class Queue:
         self.dead_letter_queues = frozenset(policy.dead_letter_queue for policy in all_policies if policy is not None)
         # Tags under which nobody receives, by their numbers.
         self.paused = frozenset(tag.id for tag in record.tags if record.paused or tag.paused)
+        # What is hidden of its messages from who only looks; None = nothing.
+        self.hides = Mask(record.mask) if record.mask else None
         # Of every message; None = it depends on the message, for a tag has a filter.
-        self.mask = "1" * len(record.tags) if all(tag.filter is None for tag in record.tags) else None
+        self.tag_mask = "1" * len(record.tags) if all(tag.filter is None for tag in record.tags) else None
 
     def tag(self, name: str | None) -> TagRecord:
         """The tag of that name, None = the default tag. Raises TagNotFound."""

@@ -18,7 +18,9 @@ from engine.handles.parts import HandleParts
 from engine.meters.meters import NO_TAG
 from engine.move.shapes import Copied
 from engine.queues.callers.quotas import FREE
+from engine.receive.browse import Wanted
 from engine.receive.parts import ReceiveParts
+from engine.rules.masks.sight import masked
 from engine.rules.queue import Queue
 from engine.rules.rights import NOBODY
 from engine.send.parts import SendParts
@@ -170,8 +172,8 @@ class MessageService:
         """A message by its id; `held`: unless it is settled under every tag."""
         found = await self._gate.queue(by, Verb.PEEK, queue, tag)
         # Who may see messages of this tag alone is shown no other by its id.
-        of_tag = not self._gate.may(by, Verb.PEEK, found)
-        return await self._browse.peek(found, id_or_handle, found.tag(tag), of_tag=of_tag, held=held)
+        of_tag, at = not self._gate.may(by, Verb.PEEK, found), found.tag(tag)
+        return await self._browse.peek(found, id_or_handle, at, self._gate.sight(by, found, at), of_tag=of_tag, held=held)
 
     @bounded(MESSAGES_S)
     async def message_events(self, by: Principal, queue: str, id: str, tag: str | None, next: str | None) -> Life:
@@ -180,7 +182,8 @@ class MessageService:
         """
         found = await self._gate.queue(by, Verb.PEEK, queue, tag)
         of_tag = not self._gate.may(by, Verb.PEEK, found)
-        peeked = await self._browse.peek(found, id, found.tag(tag), of_tag=of_tag)
+        # Whole: a tag may want it by an attribute that is hidden, of which nothing is shown here.
+        peeked = await self._browse.peek(found, id, found.tag(tag), None, of_tag=of_tag)
         tags = found.tags if tag is None and not of_tag else [found.tag(tag)]
         life = await self._events.of(found, peeked, tags, next)
         if not by.account:
@@ -192,7 +195,8 @@ class MessageService:
     async def peek_next(self, by: Principal, queue: str, tag: str | None, max: int) -> list[Peeked]:
         """The messages that a receive would lease now, up to `max`, in its order; none is."""
         found = await self._gate.queue(by, Verb.PEEK, queue, tag)
-        return await self._browse.peek_next(found, found.tag(tag), max)
+        at = found.tag(tag)
+        return await self._browse.peek_next(found, at, self._gate.sight(by, found, at), max)
 
     @bounded(MESSAGES_S)
     async def query(
@@ -216,7 +220,9 @@ class MessageService:
         `text`: only bodies with that in them.
         """
         found = await self._gate.queue(by, Verb.QUERY, queue, tag)
-        return await self._browse.query(found, found.tag(tag), from_ms, to_ms, state, filter, limit, next, partition, held, text)
+        at = found.tag(tag)
+        wanted = Wanted(self._gate.sight(by, found, at), state, filter, held, text)
+        return await self._browse.query(found, at, wanted, from_ms, to_ms, limit, next, partition)
 
     @bounded(MESSAGES_S)
     async def delete_message(self, by: Principal, queue: str, id: str, *, unreceived: bool = False) -> None:
@@ -232,30 +238,45 @@ class MessageService:
         destination: str | None,
         edit: Callable[[Message], SendEntry],
         *,
+        edited: bool = True,
         remove: bool = False,
     ) -> Copied:
         """Sends what `edit` makes of a message to `destination`, None = to where it came from, a
         message that came from nowhere to its own queue. `remove`: deletes the message when the copy
         is stored, unless it is leased. Raises MessageNotFound, NotAllowedOnQueue, and as `send`:
-        nothing once the copy is stored.
+        nothing once the copy is stored. `edited`: whether body or attributes are others in the
+        copy; who may not unmask the message copies it as it is, and to where they see no more of
+        it: to its own queue or to where it came from. They are told no digest of it.
         """
         until = asyncio.get_running_loop().time() + MESSAGES_S - ANSWER_S
         found = await self._gate.queue(by, Verb.PEEK, queue)
         if remove:
             await self._gate.queue(by, Verb.DELETE_MESSAGE, queue)
-        peeked = await self._browse.peek(found, id, found.tag(None))
+        peeked = await self._browse.peek(found, id, found.tag(None), None)
         message = peeked.message
+        is_masked = self._is_masked(by, found, message)
+        if is_masked and edited:
+            raise masked(by, found, "edit a copy of it")
         origin = message.origin if message.origin is not None and message.origin.reason != Reason.COMMITTED else None
         name = destination or short(by.account, found.name if origin is None else origin.original_queue)
         target = await self._gate.queue(by, Verb.SEND, name)
-        if destination is None and origin is not None and incarnation_in(origin.original_id) not in target.lives:
+        is_home = origin is not None and incarnation_in(origin.original_id) in target.lives
+        if destination is None and origin is not None and not is_home:
             raise NotAllowedOnQueue(f"the queue {name!r} that the message came from is gone: name a destination", field="destination")
+        if is_masked and not (is_home or target.incarnation == found.incarnation or self._gate.may(by, Verb.RECEIVE, found)):
+            raise masked(by, found, f"copy it to queue {name!r}")
         entry = edit(message)
         if target.record.fifo and entry.dedup_id is None:
             # By the id of the original, or its body, the copy would be a repeat of it, and dropped.
             entry = structs.replace(entry, dedup_id=peeked.id)
         (sent,) = await self.send(by, name, [entry])
+        sent = structs.replace(sent, body_md5="") if is_masked else sent
         return Copied(sent, name, await self._removed(found, id, until) if remove else False)
+
+    def _is_masked(self, by: Principal, queue: Queue, message: Message) -> bool:
+        """Whether `by` is shown a message of a queue otherwise than it is."""
+        sight = self._gate.sight(by, queue, queue.tag(None))
+        return sight is not None and sight.of(message) is not None
 
     async def _removed(self, queue: Queue, id: str, until: float) -> bool | None:
         """Deletes a message unless it is leased; whether it did, None = not known by `until`."""

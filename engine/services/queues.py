@@ -19,6 +19,7 @@ from engine.queues.overview.overview import page
 from engine.queues.parts import QueueParts
 from engine.rules.grants import any_granted
 from engine.rules.limits import SORTS, check_asked
+from engine.rules.masks.sight import masked
 from engine.rules.queue import Queue
 from engine.rules.rights import no_queue
 from engine.services.accounts import edit_of, pause_for, policy_for, policy_of, queue_for, record_for, settings_of, shared_for, tags_for
@@ -194,10 +195,21 @@ class QueueService:
     @bounded(CHANGE_S)
     async def set_queue(self, by: Principal, name: str, settings: QueueSettings, edit: Edit | None = None) -> QueueInfo:
         """Changes what is named, and what `edit` makes of what is: nothing is changed by others
-        meanwhile; not the redrive policy.
+        meanwhile; not the redrive policy. Who may not unmask messages may set no other mask.
         """
         found = await self._gate.queue(by, Verb.SET_QUEUE, name)
+        settings = self.with_mask(by, found, settings)
         return await self._shown(by, await self._changes.set(by, found.name, settings_of(by, settings), edit_of(by, edit)))
+
+    def with_mask(self, by: Principal, queue: Queue, settings: QueueSettings) -> QueueSettings:
+        """Settings that `by` would set. Raises NotAuthorised for another mask by who may not see
+        what it hides; the one that is known here is not named then: it may be older than a change.
+        """
+        if settings.mask is None or self._access.may(by, Verb.UNMASK, queue):
+            return settings
+        if settings.mask != queue.record.mask:
+            raise masked(by, queue, "change its mask")
+        return replace(settings, mask=None)
 
     @bounded(CHANGE_S)
     async def delete_queue(self, by: Principal, name: str) -> None:

@@ -18,6 +18,7 @@ from engine.move.tasks.preview import new_scan
 from engine.move.tasks.redrive import Tasks
 from engine.queues.callers.access import Access
 from engine.rules.limits import check_asked, check_name
+from engine.rules.masks.sight import masked
 from engine.rules.queue import Queue
 from engine.services.accounts import task_for
 from engine.services.bounded import bounded
@@ -67,6 +68,7 @@ class TaskService:
         found = await self._gate.queue(by, Verb.REDRIVE, queue)
         target = await self._target(by, destination)
         choice = choice_of(by, choice)
+        self._check_sight(by, found, filter, choice)
         task = self._tasks.planned(found, by.id, target, filter, rate, ids=ids, choice=choice)
         return _shown(by, await self._tasks.begin(found, task, alone=alone))
 
@@ -92,6 +94,8 @@ class TaskService:
         target, choice = await self._target(by, destination), choice_of(by, choice)
         await self._gate.sync()
         found = await sources(by, self._catalog, self._access, self._tasks, ids)
+        for queue, _ in found:
+            self._check_sight(by, queue, filter, choice)
         plans = [  # what is wrong is said before one is started
             (queue, self._tasks.planned(queue, by.id, target, filter, rate, ids=some, choice=choice))
             for queue, some in found
@@ -145,8 +149,22 @@ class TaskService:
         choice: Choice | None,
         scan: Scan,
     ) -> Preview:
+        self._check_sight(by, queue, filter, choice)
         task, _ = await self._tasks.placed(queue, self._tasks.planned(queue, by.id, target, filter, 0, ids=ids, choice=choice))
         return preview_for(by.account, await self._tasks.preview(queue, task, scan))
+
+    def _check_sight(self, by: Principal, queue: Queue, filter: Filter | None, choice: Choice | None) -> None:
+        """Raises NotAuthorised when `by` chooses letters by what masks hide from them: what is
+        moved would tell whether it is there.
+        """
+        sight = self._gate.sight(by, queue, queue.tag(None))
+        if sight is None:
+            return
+        masks = [one.hides for one in (queue, *map(self._catalog.queues.__getitem__, self._tasks.sources(queue))) if one.hides]
+        if masks and choice is not None and choice.text:
+            raise masked(by, queue, "choose them by text")
+        if any(mask.hides_attributes for mask in masks) and filter is not None:
+            raise masked(by, queue, "choose them by attributes")
 
     @bounded(MESSAGES_S)
     @look

@@ -51,7 +51,7 @@ def _without_bodies(queue: Queue, rows: Sequence[Row], now: float) -> tuple[list
     entries: list[LoadEntry] = []
     counts: list[int] = []
     kept: list[CachedBody] = []
-    plain = queue.mask is not None and not queue.record.fifo
+    plain = queue.tag_mask is not None and not queue.record.fifo
     # Where, when and for how long delayed a message is that goes with the last entry.
     fits: tuple[int, int, int] | None = None
     for at, message, value, digest in rows:
@@ -76,7 +76,7 @@ def load_entry(queue: Queue, offset: int, sent_at_ms: int, message: Message, val
     `value` may be b"": the window is to have it without its body.
     """
     record = queue.record
-    mask = queue.mask
+    mask = queue.tag_mask
     if mask is None:
         mask = "".join("1" if matches(tag.filter, message.attributes) else "0" for tag in queue.tags)
     due_ms = sent_at_ms + delay_of(queue, message)

@@ -35,6 +35,7 @@ MAX_GRANTS = 20
 MAX_QPS = 100_000
 MAX_DAILY_BYTES = 10**15
 MAX_SOURCES = 10
+MAX_MASK = 20  # rules
 SCOPES = ("queue", "group")
 EXHAUSTED = BLOCK, DEAD_LETTER, PARK = "block", "dead_letter", "park"
 ANY = "*"  # among principals, verbs or sources: each of them
@@ -141,6 +142,15 @@ class EffectiveSettings(Struct, frozen=True, kw_only=True):
     write_qps: Annotated[int, _is("Sends a second; 0 = no bound.", 0, MAX_QPS)] = 0
     daily_bytes: Annotated[int, _is("Bytes that may be sent to it on a UTC day; 0 = no bound.", 0, MAX_DAILY_BYTES)] = 0
     waits: Annotated[int, _is("Receives that may wait at a worker; 0 = no bound.", 0, MAX_LONG_POLLS)] = 0
+    mask: Annotated[
+        list[str],
+        _is(
+            "What of a message is hidden from who looks at it and may not unmask it: paths in a JSON body (customer.email, items.*.iban), "
+            "* (the whole body), attribute:NAME.",
+            0,
+            MAX_MASK,
+        ),
+    ] = []
     dead_letter: Annotated[bool, _is("Whether it was made as a dead-letter queue, so it has no redrive policy.", may_change=False)] = False
     keep_unacked: Annotated[bool, _is("Whether what is beyond its retention stays until every tag has acked it.", may_change=False)] = False
     default_tag_name: Annotated[str, _is("Another name of the default tag; empty = none.", may_change=False)] = ""

@@ -101,6 +101,7 @@ class Planner:
             changes = self.changes(one, queue.record)
             if changes:
                 self.authorise(Verb.SET_QUEUE, queue)
+                self._queues.with_mask(self.by, queue, one.settings)
             record = changed_record(queue.record, settings_of(self.by, QueueSettings(**changes)))
             if one.redrive_policy is not UNSET:
                 record = replace(record, redrive_policy=None)

@@ -156,7 +156,10 @@ async def copy(engine: Engine, call: Call) -> Answer:
     """Send a copy of one message, edited."""
     body: CopyMessageBody = call.body
     message = call.path["message"]
-    copied = await engine.messages.copy_message(call.by, call.path["queue"], message, body.destination, edit_of(body), remove=body.remove)
+    is_edited = not (body.body is None and body.body_base64 is None and body.attributes is None)
+    copied = await engine.messages.copy_message(
+        call.by, call.path["queue"], message, body.destination, edit_of(body), edited=is_edited, remove=body.remove
+    )
     return Answer(copy_reply(message, copied))
 
 

@@ -85,6 +85,7 @@ def test_lines_that_came_together_stay_together_and_the_last_needs_no_end() -> N
 @pytest.mark.parametrize("reply", [DeliveryReply, PeekedReply])
 def test_what_a_command_has_printed_can_be_sent_again(reply: type[msgspec.Struct]) -> None:
     printed = dict.fromkeys(reply.__struct_fields__, "x") | {"attributes": {"a": {"type": "string", "value": "b"}}}
+    printed.pop("masked", None)  # such a message is not sent on
 
     message = from_object(1, json.dumps(printed).encode())
 

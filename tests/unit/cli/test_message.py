@@ -227,6 +227,24 @@ def test_peek_follows_pages_up_to_its_limit(cli: Cli) -> None:
     ]
 
 
+def test_a_masked_message_is_said_to_be_so_once_and_is_not_sent_on(cli: Cli, stdin: Any) -> None:
+    rows = [delivery(one, state="ready", masked=True, partition=0, offset=1) for one in "ab"]
+    page = (200, {"messages": rows, "next": None, "scanned": 2, "cut": None})
+    cli.service.on(LOOK, page)
+    cli.service.on(f"{LOOK}/a", (200, rows[0]))
+    for words in (["peek", "q"], ["search", "q"], ["tail", "q", "--since", "0"], ["show", "q", "a"]):
+        ran = cli("message", *words, "-o", "jsonl")
+        assert ran.err.count("the mask of the queue hides something") == 1, words
+        assert '"masked": true' in ran.out or '"masked":true' in ran.out, words
+    assert cli("dlq", "show", "q").err.count("the mask of the queue hides something") == 1
+    assert "*** stands for a value" in cli("message", "peek", "q", "--body").err
+
+    stdin(ran.out.encode())
+    refused = cli("message", "send", "q", "--jsonl")
+    assert (refused.code, "line 1 is masked" in refused.err) == (2, True)
+    assert not [one for one in cli.service.asked if one[0] == "POST"]
+
+
 def test_search_goes_on_until_it_has_enough_and_says_where_it_ended(cli: Cli) -> None:
     pages = [
         (200, {"messages": [], "next": "n1", "scanned": 20_000, "cut": "records"}),

@@ -120,6 +120,19 @@ def test_a_setting_that_is_refused_takes_no_policy_away(cli: Cli) -> None:
 
 
 @pytest.mark.parametrize(
+    ("words", "mask"),
+    [(["--mask", "card", "--mask", "a.*.b"], ["card", "a.*.b"]), (["--mask", ""], []), ([], None)],
+)
+def test_a_mask_has_several_rules_or_an_empty_one_that_takes_all_away(
+    words: list[str], mask: list[str] | None, cli: Cli
+) -> None:
+    cli.service.on("PATCH /v1/queues/q", (200, {"name": "q"}))
+    assert cli("queue", "set", "q", "--lease-seconds", "7", *words).code == 0
+    asked = {"lease_seconds": 7.0} if mask is None else {"lease_seconds": 7.0, "mask": mask}
+    assert cli.service.asked == [("PATCH", "/v1/queues/q", asked)]
+
+
+@pytest.mark.parametrize(
     ("arguments", "said"),
     [
         (["set", "orders"], "name a setting to change"),

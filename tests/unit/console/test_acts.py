@@ -12,7 +12,7 @@ from tests.unit.console.answers import (
     PAUSED,
     PREVIEW,
 )
-from tests.unit.console.conftest import AT, TAG, Browser, queue
+from tests.unit.console.conftest import AT, MESSAGE, TAG, Browser, queue
 
 
 def last(service: Service) -> Any:
@@ -108,3 +108,35 @@ async def test_a_document_is_compared_before_it_is_applied(service: Service, bro
 
     kept = await browser.get("/definitions/export")
     assert kept.json() == {"version": 1, "queues": []} and "attachment" in kept.headers["content-disposition"]
+
+
+async def test_a_masked_message_says_so_and_is_copied_as_it_is(service: Service, browser: Browser) -> None:
+    masked = {**MESSAGE, "body": '{"card":"***"}', "masked": True}
+    where = f"/queue/orders/messages/{MESSAGE['id']}"
+    service.on(f"GET /v1/queues/orders/messages/{MESSAGE['id']}", (200, masked))
+    service.on("GET /v1/queues/orders/messages", (200, {**PAGE, "messages": [masked, MESSAGE]}))
+    service.on(f"POST /v1/queues/orders/messages/{MESSAGE['id']}/copy", (200, {"id": "n", "queue": "orders"}))
+    for page in ("/queue/orders/messages", "/queue/orders/letters"):
+        assert (await browser.get(page)).text.count("<small>masked</small>") == 1
+
+    text = (await browser.get(where)).text
+    assert "Masked: body and attributes" in text and "Send a copy ..." not in text
+    done = await browser.post(where, what="copy")
+    assert (done.status_code, done.headers["location"]) == (303, f"{where}?done=sent")
+    assert last(service) == ("POST", f"/v1/queues/orders/messages/{MESSAGE['id']}/copy", None)
+
+    refused = await browser.get(f"/queue/orders/send?copy={MESSAGE['id']}")
+    assert refused.status_code == 422 and "a masked message can&#39;t be edited" in refused.text
+
+
+async def test_a_mask_is_set_line_by_line(service: Service, browser: Browser) -> None:
+    service.on("GET /v1/queues/orders", (200, queue(mask=["card", "a.*.b"])))
+    service.on("PATCH /v1/queues/orders", (200, queue()))
+    text = (await browser.get("/queue/orders/settings")).text
+    assert ">card\na.*.b</textarea>" in text
+    fields = {"durable_acks": "", "mask": "card\n\n attribute:x "}
+    await browser.post("/queue/orders/settings", **fields)
+    assert last(service)[2]["mask"] == ["card", "attribute:x"]
+    await browser.get("/queue/orders/settings")
+    await browser.post("/queue/orders/settings", **{**fields, "mask": ""})
+    assert last(service)[2]["mask"] == []

@@ -16,7 +16,9 @@ NEW = [*OLD, Level.PEEK, Level.DELETE_PEEK, Level.FULL_CONTROL]
 
 
 def test_new_clients_number_all_levels() -> None:
-    assert [level_of(number, old=False) for number in range(12)] == NEW == list(Level)
+    assert [level_of(number, old=False) for number in range(12)] == NEW
+    assert set(Level) == {*NEW, Level.UNMASK}
+    assert (number_of(Level.UNMASK, old=False), number_of(Level.UNMASK, old=True)) == (9, 0)
     assert [number_of(level, old=False) for level in NEW] == list(range(12))
 
 

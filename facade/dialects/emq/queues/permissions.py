@@ -48,8 +48,10 @@ def level_of(number: int, *, old: bool) -> Level:
 
 def number_of(level: Level, *, old: bool) -> int:
     """The number by which a client knows a level. Old clients do not know PEEK_MESSAGE, whose
-    number is FULL_CONTROL to them: they are shown NONE.
+    number is FULL_CONTROL to them: they are shown NONE. EMQ has no word for UNMASK: it is shown as
+    PEEK.
     """
+    level = Level.PEEK if level == Level.UNMASK else level
     if old and level in (Level.FULL_CONTROL, Level.PEEK):
         return OLD_FULL_CONTROL if level == Level.FULL_CONTROL else int(Permission.NONE)
     return int(_PERMISSIONS[level])

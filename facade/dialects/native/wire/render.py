@@ -266,6 +266,7 @@ def peeked_reply(peeked: Peeked) -> PeekedReply:
         priority=UNSET if message.priority == DEFAULT_PRIORITY else message.priority,
         sender=message.sender or NATIVE_SENDER,
         origin=_origin(message.origin),
+        masked=True if peeked.masked else UNSET,
     )
 
 

@@ -268,6 +268,7 @@ class PeekedReply(Reply, frozen=True, kw_only=True):
     priority: Priority | UnsetType = UNSET
     sender: Sender | UnsetType = UNSET
     origin: Moved | UnsetType = UNSET
+    masked: Annotated[bool, about("true = body and attributes are what the queue's mask leaves of them for who asks.")] | UnsetType = UNSET
 
 
 class ParkedGroupReply(Reply, frozen=True, kw_only=True):

@@ -26,6 +26,8 @@ def _schema(setting: Setting) -> dict[str, Any]:
         return {"enum": list(setting.choices)}
     if not setting.high:
         return {}
+    if isinstance(setting.default, list):
+        return {"maxItems": setting.high}
     bounds = setting.low, setting.high
     return {RANGE: [to_seconds(bound) for bound in bounds] if in_seconds(setting) else list(bounds)}
 

@@ -48,7 +48,7 @@ def ls(session: Session, prefix: str) -> None:
 @click.option("--body", "only_body", is_flag=True, help="Print bodies alone: each as it is, and a line end.")
 def show(session: Session, queue: str, state: str, limit: int, *, only_body: bool) -> None:
     """Show dead letters: where they came from and why they died. Nothing is counted."""
-    rows = list(looking.query(session, queue, limit, state=state))
+    rows = list(looking.say_masked(session, looking.query(session, queue, limit, state=state)))
     settling.show(session, rows, LETTER, name="id", only_body=only_body)
 
 

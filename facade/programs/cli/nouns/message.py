@@ -89,7 +89,7 @@ def peek(session: Session, queue: str, limit: int, *, only_body: bool, **given: 
     """
     asked = {"from": given["from_ms"], "to": given["to_ms"], "state": given["state"], "tag": given["tag"]}
     rows = looking.query(session, queue, limit, **asked, attribute=looking.attributes_of(given["where"]))
-    settling.show(session, list(rows), looking.PEEKED, name="id", only_body=only_body)
+    settling.show(session, list(looking.say_masked(session, rows)), looking.PEEKED, name="id", only_body=only_body)
 
 
 @command.verb(
@@ -124,7 +124,7 @@ def search(session: Session, queue: str, limit: int, most: int, place: str | Non
     asked = {"from": given["since"], "to": given["until"], "state": given["state"], "tag": given["tag"], "text": given["text"]}
     asked |= {"attribute": looking.attributes_of(given["where"]), "ignore_case": "true" if given["ignore_case"] else None}
     rows = looking.search(session, queue, limit, most, place, **asked)
-    settling.show(session, rows, looking.PEEKED, name="id", only_body=only_body)
+    settling.show(session, list(looking.say_masked(session, rows)), looking.PEEKED, name="id", only_body=only_body)
 
 
 @command.verb(
@@ -143,7 +143,7 @@ def show(session: Session, queue: str, id: str, tag: str | None, *, only_body: b
     if life:
         letters.events(session, queue, id, tag)
         return
-    found = session.client.get(path_to("queues", queue, "messages", id), tag=tag)
+    (found,) = looking.say_masked(session, [session.client.get(path_to("queues", queue, "messages", id), tag=tag)])
     if only_body:
         settling.write_bodies([found])
     else:
@@ -159,7 +159,7 @@ def show(session: Session, queue: str, id: str, tag: str | None, *, only_body: b
 def tail(session: Session, queue: str, since: int | None, tag: str | None, where: Any, *, follow: bool) -> None:
     """Print messages as they are sent, without receiving them."""
     rows = looking.tail(session, queue, since, follow=follow, tag=tag, attribute=looking.attributes_of(where))
-    session.stream(rows, ("sent_at_ms", "id", "state", "group", "body", "body_base64"))
+    session.stream(looking.say_masked(session, rows), ("sent_at_ms", "id", "state", "group", "body", "body_base64"))
 
 
 @command.verb("ack", "leaseway message ack orders HANDLE", "leaseway message ack orders - < handles")

@@ -78,7 +78,8 @@ def named(given: dict[str, Any]) -> dict[str, Any]:
     notes = dict(given.get("user_attribute") or ())
     rest = {name: value for name, value in given.items() if name not in (*_POLICY, "user_attribute")}
     found = {**rest, "redrive_policy": policy, "user_attributes": notes or None}
-    return {name: value for name, value in found.items() if value is not None}
+    listed = {name: [one for one in value if one] if value else None for name, value in found.items() if isinstance(value, tuple)}
+    return {name: value for name, value in {**found, **listed}.items() if value is not None}
 
 
 def _option(setting: Setting) -> click.Option:
@@ -90,6 +91,8 @@ def _option(setting: Setting) -> click.Option:
         return click.Option([f"{flag}/--no-{flag[2:]}"], default=None, help=about)
     if setting.choices:
         return click.Option([flag], type=click.Choice(setting.choices), help=about)
+    if isinstance(setting.default, list):
+        return click.Option([flag], multiple=True, metavar="TEXT", help=f"{about} May be repeated; one that is empty takes all away.")
     if isinstance(setting.default, str):
         return click.Option([flag], metavar="TEXT", help=about)
     kind = float if in_seconds(setting) else int

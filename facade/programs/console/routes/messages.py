@@ -7,7 +7,7 @@ from typing import Any, Final
 from starlette.responses import Response
 
 from facade.programs.connect.client import path_to
-from facade.programs.connect.failures import WRONG_USE, Failure
+from facade.programs.connect.failures import NOT_ALLOWED, WRONG_USE, Failure
 from facade.programs.console.web.fields import notes_of
 from facade.programs.console.web.pages import path
 from facade.programs.console.web.serving import act, page
@@ -61,8 +61,11 @@ def life(visit: Visit) -> Response:
 
 
 def delete(visit: Visit) -> Response:
-    """Deletes a message that is not leased, or calls a delayed one off."""
+    """Deletes a message that is not leased, calls a delayed one off, or sends a copy of one."""
     to = path_to("queues", visit.queue, "messages", visit.part("message"))
+    if visit.given("what") == "copy":
+        visit.client.post(f"{to}/copy")
+        return visit.to(path("queue", visit.queue, "messages", visit.part("message")), done="sent")
     if visit.given("what") == "cancel":
         visit.client.post(f"{to}/cancel")
     else:
@@ -74,6 +77,8 @@ def write(visit: Visit) -> Response:
     """The form of a new message; of a copy of one, with what that has."""
     copied = visit.asked("copy")
     message = visit.of_queue("messages", copied) if copied else {}
+    if message.get("masked"):
+        raise Failure("a masked message can't be edited: a copy would be without what is hidden of it", NOT_ALLOWED)
     return visit.page("send.html", queue=visit.seen, may=visit.may, message=message)
 
 

@@ -12,11 +12,12 @@ from schemas.records.settings import Setting
 
 _POLICY: Final = "redrive_policy"
 _NOTES: Final = "user_attributes"
+_LONG: Final = ("notes", "lines")
 
 
 class Field(NamedTuple):
-    """`kind` is text, number, choice, switch or notes. `value` is as a form has it. `least` and
-    `most` None = no bound. Bounds of seconds are in seconds.
+    """`kind` is text, number, choice, switch, notes or lines. `value` is as a form has it. `least`
+    and `most` None = no bound. Bounds of seconds are in seconds.
     """
 
     name: str
@@ -44,7 +45,7 @@ def typed(visit: Visit, shown: list[Field]) -> list[Field]:
     """
     if not any(visit.has(field.name) for field in shown):
         return shown
-    return [field._replace(value=visit.text(field.name) if field.kind == "notes" else visit.given(field.name)) for field in shown]
+    return [field._replace(value=visit.text(field.name) if field.kind in _LONG else visit.given(field.name)) for field in shown]
 
 
 def settings_of(visit: Visit, current: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -58,7 +59,7 @@ def settings_of(visit: Visit, current: Mapping[str, Any] | None = None) -> dict[
             value: Any = bool(text)
             if value == (field.value == "yes"):
                 continue
-        elif text == field.value.strip() or (not text and field.kind not in ("text", "notes")):
+        elif text == field.value.strip() or (not text and field.kind not in ("text", *_LONG)):
             continue
         else:
             value = _value(field, text)
@@ -69,6 +70,8 @@ def settings_of(visit: Visit, current: Mapping[str, Any] | None = None) -> dict[
 def _value(field: Field, text: str) -> Any:
     if field.kind == "notes":
         return notes_of(text)
+    if field.kind == "lines":
+        return [line.strip() for line in text.splitlines() if line.strip()]
     if field.kind != "number":
         return text
     try:
@@ -94,6 +97,8 @@ def _field(setting: Setting, value: Any) -> Field:
     if setting.name == _NOTES:
         shown = "\n".join(f"{key}={text}" for key, text in (value or {}).items())
         return Field(name, f"{about} A line for each: NAME=TEXT.", "notes", shown, (), None, None)
+    if isinstance(setting.default, list):
+        return Field(name, f"{about} A line for each.", "lines", "\n".join(value or []), (), None, None)
     if isinstance(setting.default, bool):
         return Field(name, about, "switch", "yes" if value else "", (), None, None)
     if setting.choices:

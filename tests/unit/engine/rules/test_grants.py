@@ -38,10 +38,11 @@ TABLE = {
     "send_handle": f"{SEND} {RECEIVE} {HANDLE}",
     "get_info": INFO,
     "use": f"{SEND} {RECEIVE} {HANDLE} {INFO}",
-    "admin": f"{SEND} {RECEIVE} {HANDLE} {INFO} {PEEK} {DELETE_PEEK} {REST} {WATCH}",
+    "admin": f"{SEND} {RECEIVE} {HANDLE} {INFO} {PEEK} unmask {DELETE_PEEK} {REST} {WATCH}",
     "peek": PEEK,
+    "unmask": f"{PEEK} unmask",
     "delete_peek": DELETE_PEEK,
-    "full_control": f"{SEND} {RECEIVE} {HANDLE} {INFO} {PEEK} {DELETE_PEEK} {REST} {WATCH} grant query_metric",
+    "full_control": f"{SEND} {RECEIVE} {HANDLE} {INFO} {PEEK} unmask {DELETE_PEEK} {REST} {WATCH} grant query_metric",
 }
 OF_NO_QUEUE = {"create_queue", "list_queues", "manage_keys", "manage_users", "set_producer_group", "list_audit"}
 
@@ -62,7 +63,7 @@ LOOK = "list_tags list_alerts get_statistics query_metric list_queues"
 ROLE_TABLE = {
     "member": "",
     "reader": f"{INFO} {LOOK}",
-    "operator": f"{TABLE['admin']} query_metric create_queue list_queues",
+    "operator": f"{TABLE['admin'].replace(' unmask', '')} query_metric create_queue list_queues",
     "admin": " ".join(Verb),
 }
 

@@ -28,8 +28,8 @@ def test_tags_are_found_by_name_and_none_is_the_default() -> None:
 
 
 def test_every_message_has_one_mask_unless_a_tag_has_a_filter() -> None:
-    assert Queue(RECORD, "lw").mask is None
-    assert Queue(replace(RECORD, tags=[DEFAULT, replace(RED, filter=None)]), "lw").mask == "11"
+    assert Queue(RECORD, "lw").tag_mask is None
+    assert Queue(replace(RECORD, tags=[DEFAULT, replace(RED, filter=None)]), "lw").tag_mask == "11"
 
 
 def test_retention_counts_from_when_a_message_was_due_unless_the_record_says_otherwise() -> None:

@@ -56,8 +56,9 @@ class TasksReply(Reply, frozen=True, kw_only=True):
 
 
 class CopyReply(SentReply, frozen=True, kw_only=True):
-    """A copy of a message that Kafka has."""
+    """A copy of a message that Kafka has. `body_md5` is left out if the message is masked."""
 
+    body_md5: Annotated[str, about("The MD5 of the body's bytes, in hex.")] | UnsetType = UNSET  # type: ignore[assignment]
     queue: Annotated[str, about("The queue that has it.")]
     copied_from: Annotated[str, about("The id of the message that it is a copy of.")]
     removed: Annotated[
@@ -140,7 +141,7 @@ def copy_reply(id: str, copied: Copied) -> CopyReply:
     sent = copied.sent
     return CopyReply(
         id=sent.id,
-        body_md5=sent.body_md5,
+        body_md5=sent.body_md5 or UNSET,
         sent_at_ms=sent.sent_at_ms,
         sequence_number=sent.sequence_number or UNSET,
         queue=copied.queue,

@@ -42,6 +42,7 @@ _PRINTED: Final = (
     "sequence_number",
     "sender",
     "origin",
+    "masked",
 )
 
 
@@ -84,6 +85,8 @@ def from_object(number: int, line: bytes) -> Message:
         raise Failure(f"line {number} is no JSON object, given {line[:100].decode('utf-8', 'replace')!r}", WRONG_USE)
     if unknown := [name for name in read if name not in FIELDS and name not in _PRINTED]:
         raise Failure(f"line {number} has {unknown[0]!r}, and a message has {', '.join(FIELDS)}", WRONG_USE)
+    if read.get("masked"):
+        raise Failure(f"line {number} is masked: it would be sent without what is hidden of it", WRONG_USE)
     return {name: read[name] for name in FIELDS if name in read}
 
 

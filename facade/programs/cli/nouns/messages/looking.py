@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -18,6 +18,7 @@ EVERY_S = 1.0
 OVERLAP_MS = 2000
 LAST_S = 60
 PAGE = 100
+MASKED = "the mask of the queue hides something of what is shown: it is not as it was sent, and *** stands for a value"
 SERVICE_FAILED = 500  # and above: a status that blames the service, perhaps of one partition alone
 
 
@@ -46,6 +47,16 @@ def search(session: Session, queue: str, limit: int, most: int, place: str | Non
     more = "" if place is None else f"; --next {place} goes on"
     session.say(f"looked at {scanned} message(s){more}")
     return found
+
+
+def say_masked(session: Session, rows: Iterable[Mapping[str, Any]]) -> Iterator[Any]:
+    """The same messages; says on stderr, once, that something of them is hidden."""
+    said = False
+    for row in rows:
+        if row.get("masked") and not said:
+            session.say(MASKED)
+            said = True
+        yield row
 
 
 def attributes_of(conditions: Sequence[dict[str, str]]) -> list[str] | None:

@@ -1,0 +1,1 @@
+"""What is hidden of messages from those who only look at them."""
