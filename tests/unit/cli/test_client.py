@@ -135,7 +135,7 @@ def test_a_wait_that_can_not_be_is_refused_in_words(wait: str, cli: Cli) -> None
     ran = cli("message", "receive", "q", "--wait-seconds", wait)
 
     assert (ran.code, ran.out) == (2, "")
-    assert ("wait_seconds must be" if wait == "-100" else "a number must be finite") in ran.err
+    assert ("wait_seconds must be" if wait == "-100" else "must be a number of seconds, such as 30") in ran.err
 
 
 def test_bytes_that_are_no_text_may_be_in_a_key_and_in_a_name(cli: Cli) -> None:

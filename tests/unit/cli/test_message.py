@@ -106,6 +106,11 @@ def test_send_of_objects_keeps_their_fields(cli: Cli, stdin: Any) -> None:
         (["send", "q", "x", "--attribute", "kind"], "must be NAME=TEXT, given 'kind'"),
         (["send", "q", "x", "--at", "soon"], "must be a time in ISO 8601"),
         (["peek", "q", "--state", "lost"], "'lost' is not one of 'delayed'"),
+        (
+            ["receive", "q", "--wait-seconds", "soon"],
+            "'--wait-seconds': must be a number of seconds, such as 30 or 0.5, given 'soon'",
+        ),
+        (["send", "q", "x", "--delay-seconds", "nan"], "'--delay-seconds': must be a number of seconds"),
         (["extend", "q", "h"], "Missing option '--lease-seconds'"),
         (["ack", "q"], "Missing argument 'HANDLE...'"),
         (["rm", "q", "m"], "delete 1 message(s) of queue 'q'? There is no terminal"),
@@ -225,6 +230,45 @@ def test_peek_follows_pages_up_to_its_limit(cli: Cli) -> None:
         "/v1/queues/q/messages?state=ready&attribute=kind%3Da+b&next=n1&limit=2",
         "/v1/queues/q/messages?state=ready&attribute=kind%3Da+b&next=n2&limit=1",
     ]
+
+
+@pytest.mark.parametrize(
+    ("queue", "words", "said"),
+    [
+        ({}, [], ""),
+        ({"paused": {"by": "anna", "reason": "we move"}}, [], ": queue 'q' is paused by anna: we move"),
+        (
+            {"tags": [{"name": "t", "paused": {"by": "eve", "reason": ""}}]},
+            ["--tag", "t"],
+            ": tag 't' is paused by eve",
+        ),
+        ({"tags": [{"name": "t", "paused": {"by": "eve", "reason": ""}}]}, [], ""),
+        (
+            {"default_tag_name": "main", "tags": [{"name": "default", "paused": {"by": "eve", "reason": ""}}]},
+            ["--tag", "main"],
+            ": tag 'default' is paused by eve",
+        ),
+        (None, [], ""),
+    ],
+)
+def test_receive_says_why_nobody_receives(queue: dict[str, Any] | None, words: list[str], said: str, cli: Cli) -> None:
+    cli.service.on(RECEIVE, (200, {"messages": []}))
+    denied = {"code": "not_authorised", "detail": "no"}
+    cli.service.on("GET /v1/queues/q", (403, denied) if queue is None else (200, queue))
+    ran = cli("message", "receive", "q", *words)
+    assert (ran.code, ran.err) == (0, f"no message came{said}\n")
+
+
+def test_a_hyphen_as_a_body_is_all_of_stdin_once(cli: Cli, stdin: Any) -> None:
+    cli.service.on(SEND, (200, {"messages": []}))
+    stdin(b"of stdin")
+    assert cli("message", "send", "q", "first", "-").code == 0
+    assert [one["body"] for one in cli.service.asked[-1][2]["messages"]] == ["first", "of stdin"]
+    asked = len(cli.service.asked)
+    for words in (["-", "-"], ["-", "--file", "-"], ["--file", "-", "--file", "-"]):
+        refused = cli("message", "send", "q", *words)
+        assert (refused.code, "stdin (-) can be read once" in refused.err) == (2, True)
+    assert len(cli.service.asked) == asked
 
 
 def test_a_masked_message_is_said_to_be_so_once_and_is_not_sent_on(cli: Cli, stdin: Any) -> None:

@@ -142,7 +142,10 @@ def test_a_mask_has_several_rules_or_an_empty_one_that_takes_all_away(
             ["set", "orders", "--no-redrive-policy", "--dead-letter-queue", "d", "--dead-letter-after", "2"],
             "exclude each other",
         ),
-        (["create", "orders", "--lease-seconds", "soon"], "'soon' is not a valid float"),
+        (
+            ["create", "orders", "--lease-seconds", "soon"],
+            "'--lease-seconds': must be a number of seconds, such as 30 or 0.5, given 'soon'",
+        ),
     ],
 )
 def test_settings_that_can_not_be_are_refused_before_anything_is_asked(

@@ -294,6 +294,7 @@ async def test_a_page_that_is_not_there_is_said(browser: Browser, service: Servi
     service.on("GET /v1/queues/gone/rights", (404, problem))
     missing = await browser.get("/queue/gone")
     assert missing.status_code == 404 and "there is no queue &#39;gone&#39;" in missing.text
+    assert '<nav aria-label="Main">' in missing.text and 'href="/keys"' in missing.text
     assert "http-equiv" not in missing.text
 
 

@@ -7,7 +7,7 @@ import click
 from facade.programs.cli.program.command import noun, yes_option
 from facade.programs.cli.program.completion import queue_names
 from facade.programs.cli.program.session import Session
-from facade.programs.cli.program.values import words_of
+from facade.programs.cli.program.values import threshold, words_of
 from facade.programs.cli.words import REMOTE
 from facade.programs.connect.client import path_to
 from schemas.vocabulary import Measurement, Subject
@@ -31,7 +31,7 @@ def ls(session: Session, queue: str, tag: str | None) -> None:
 @_queue
 @click.option("--subject", type=words_of(Subject), required=True, help="What is watched.")
 @click.option("--measurement", type=words_of(Measurement), required=True, help="What of it, over a minute.")
-@click.option("--threshold", type=float, required=True, metavar="N", help="Milliseconds, or a count: it fires there and above.")
+@click.option("--threshold", type=threshold, required=True, metavar="N", help="Milliseconds, or a count: it fires there and above.")
 @click.option("--tag", metavar="NAME", help="A tag of the queue (default: the queue as a whole).")
 def create(session: Session, queue: str, **given: object) -> None:
     """Watch a queue or a tag, and tell its owner. An equal policy that is there is fine."""

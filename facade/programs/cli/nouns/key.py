@@ -8,7 +8,7 @@ import click
 
 from facade.programs.cli.program.command import noun, yes_option
 from facade.programs.cli.program.session import Session
-from facade.programs.cli.program.values import moment_ms, words_of
+from facade.programs.cli.program.values import moment_ms, seconds, words_of
 from facade.programs.cli.words import REMOTE
 from facade.programs.connect.client import path_to
 from schemas.vocabulary import Role
@@ -58,7 +58,7 @@ def change(session: Session, key_id: str, role: str | None, expires: int | None,
 
 @command.verb("rotate", "leaseway key rotate shop-1 --grace-seconds 3600")
 @_key
-@click.option("--grace-seconds", type=float, metavar="SECONDS", help="For so long the old secret counts too (default: a day).")
+@click.option("--grace-seconds", type=seconds, metavar="SECONDS", help="For so long the old secret counts too (default: a day).")
 def rotate(session: Session, key_id: str, grace_seconds: float | None) -> None:
     """Give an access key another secret, printed this once. A key may do so for itself."""
     _secret_is_shown(session)

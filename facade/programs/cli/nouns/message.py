@@ -12,7 +12,7 @@ from facade.programs.cli.program.command import noun, reason_option, yes_option
 from facade.programs.cli.program.completion import queue_names
 from facade.programs.cli.program.each import each
 from facade.programs.cli.program.session import Session
-from facade.programs.cli.program.values import condition, moment_ms, pairs, reasoned, words_of
+from facade.programs.cli.program.values import condition, moment_ms, pairs, reasoned, seconds, words_of
 from facade.programs.cli.words import REMOTE
 from facade.programs.connect.client import path_to
 from schemas.vocabulary import MessageState
@@ -44,8 +44,8 @@ _where = click.option(
 @click.option("--jsonl", "source", flag_value="jsonl", help="A message for each line of stdin: JSON as the API has it, or as printed.")
 @sending.attributes_option
 def send(session: Session, **given: Any) -> None:
-    """Send messages. Those of arguments and files are one batch: all are sent, or none. Lines are
-    sent as they come, up to 100 in a batch.
+    """Send messages. Those of arguments and files are one batch: all are sent, or none; `-` is all
+    of stdin. Lines are sent as they come, up to 100 in a batch.
     """
     sending.send(session, **given)
 
@@ -58,8 +58,8 @@ def send(session: Session, **given: Any) -> None:
 )
 @_queue
 @click.option("--max", type=int, default=1, show_default=True, metavar="N", help="At most N messages.")
-@click.option("--wait-seconds", type=float, metavar="SECONDS", help="Wait so long for the first (default: as the queue says).")
-@click.option("--lease-seconds", type=float, metavar="SECONDS", help="Lease them for so long (default: as the queue says).")
+@click.option("--wait-seconds", type=seconds, metavar="SECONDS", help="Wait so long for the first (default: as the queue says).")
+@click.option("--lease-seconds", type=seconds, metavar="SECONDS", help="Lease them for so long (default: as the queue says).")
 @_tag
 @_where
 @click.option("--any", "either", is_flag=True, help="One of the --where is enough.")
@@ -173,7 +173,7 @@ def ack(session: Session, queue: str, handles: tuple[str, ...]) -> None:
 @command.verb("extend", "leaseway message extend orders HANDLE --lease-seconds 120")
 @_queue
 @_handles
-@click.option("--lease-seconds", type=float, required=True, metavar="SECONDS", help="The lease, from now on; 0 = receivable at once.")
+@click.option("--lease-seconds", type=seconds, required=True, metavar="SECONDS", help="The lease, from now on; 0 = receivable at once.")
 def extend(session: Session, queue: str, handles: tuple[str, ...], lease_seconds: float) -> None:
     """Give leases another length, counted from now."""
     settling.settle(session, queue, "extend", handles, {"lease_seconds": lease_seconds})
@@ -182,7 +182,7 @@ def extend(session: Session, queue: str, handles: tuple[str, ...], lease_seconds
 @command.verb("release", "leaseway message release orders HANDLE --delay-seconds 30")
 @_queue
 @_handles
-@click.option("--delay-seconds", type=float, default=0.0, metavar="SECONDS", help="Until they can be received (default 0).")
+@click.option("--delay-seconds", type=seconds, default=0.0, metavar="SECONDS", help="Until they can be received (default 0).")
 def release(session: Session, queue: str, handles: tuple[str, ...], delay_seconds: float) -> None:
     """Give messages back, to be received again."""
     settling.settle(session, queue, "release", handles, {"delay_seconds": delay_seconds})

@@ -11,7 +11,7 @@ from facade.programs.cli.nouns.messages import sending
 from facade.programs.cli.program.command import noun
 from facade.programs.cli.program.completion import queue_names
 from facade.programs.cli.program.session import Session
-from facade.programs.cli.program.values import words_of
+from facade.programs.cli.program.values import seconds, words_of
 from facade.programs.cli.words import REMOTE
 from facade.programs.connect.client import path_to
 from schemas.vocabulary import TransactionStatus
@@ -47,7 +47,9 @@ def show(session: Session, transaction: str) -> None:
 @click.argument("queue", shell_complete=queue_names)
 @click.argument("bodies", nargs=-1, metavar="[BODY]...")
 @click.option("--producer-group", required=True, metavar="NAME", help="Whom the service asks when it is not told the outcome.")
-@click.option("--check-immunity-seconds", type=float, metavar="SECONDS", help="For so long nobody is asked (default: as the service says).")
+@click.option(
+    "--check-immunity-seconds", type=seconds, metavar="SECONDS", help="For so long nobody is asked (default: as the service says)."
+)
 @sending.files_option
 @sending.attributes_option
 def prepare(session: Session, queue: str, bodies: tuple[str, ...], files: tuple[Path, ...], producer_group: str, **given: Any) -> None:
@@ -74,7 +76,7 @@ _decision("unknown", "Say that the outcome is not known yet: the producer group 
 @command.verb("checks", "leaseway tx checks payments --wait-seconds 20", "leaseway tx checks payments -o jsonl")
 @click.argument("producer_group")
 @click.option("--max", type=int, default=10, show_default=True, metavar="N", help="At most N questions.")
-@click.option("--wait-seconds", type=float, default=0.0, metavar="SECONDS", help="Wait so long for the first.")
+@click.option("--wait-seconds", type=seconds, default=0.0, metavar="SECONDS", help="Wait so long for the first.")
 def checks(session: Session, producer_group: str, max: int, wait_seconds: float) -> None:
     """Take questions about transactions of a producer group: answer each with commit, rollback or
     unknown.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 import click
 
 from facade.programs.cli.program.command import ApiCommand
-from facade.programs.cli.program.values import pairs, redrive_policy
+from facade.programs.cli.program.values import pairs, redrive_policy, seconds
 
 if TYPE_CHECKING:
     from schemas.records.settings import Setting
@@ -95,5 +95,5 @@ def _option(setting: Setting) -> click.Option:
         return click.Option([flag], multiple=True, metavar="TEXT", help=f"{about} May be repeated; one that is empty takes all away.")
     if isinstance(setting.default, str):
         return click.Option([flag], metavar="TEXT", help=about)
-    kind = float if in_seconds(setting) else int
+    kind = seconds if in_seconds(setting) else click.INT
     return click.Option([flag], type=kind, metavar="SECONDS" if in_seconds(setting) else "N", help=about)

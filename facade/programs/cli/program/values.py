@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import math
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
@@ -34,6 +35,24 @@ class _Moment(click.ParamType[int]):
             self.fail(f"must be {kinds}, given {value!r}", param, ctx)
         at = at if at.tzinfo else at.replace(tzinfo=datetime.UTC)
         return (at - datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)) // datetime.timedelta(milliseconds=1)
+
+
+class _Number(click.ParamType[float]):
+    """A number, of those that JSON has."""
+
+    name = "number"
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        try:
+            number = float(value)
+        except ValueError:
+            number = math.nan
+        if not math.isfinite(number):
+            self.fail(f"must be {self._what}, given {value!r}", param, ctx)
+        return number
 
 
 class _Pair(click.ParamType[tuple[str, str]]):
@@ -71,6 +90,8 @@ class _Place(click.ParamType[dict[str, Any]]):
 
 moment_ms = _Moment()
 place = _Place()
+seconds = _Number("a number of seconds, such as 30 or 0.5")
+threshold = _Number("a number of milliseconds, or a count")
 pairs = _Pair()
 condition = _Condition()
 

@@ -116,18 +116,29 @@ def _signing_in(request: Request, *, is_part: bool) -> Response:
 
 def _page_failed(visit: Visit, failure: Failure) -> Response:
     status = status_of(failure)
+    is_passing = isinstance(failure, Unreachable) or status >= 500
     text = visit.site.pages.render(
         "failed.html",
-        me=None,
+        me=None if is_passing else _who(visit),
         visit=visit,
         here=visit.request.url.path,
-        csrf="",
+        csrf=visit.site.sessions.token(visit.session),
         problem=failure,
         done="",
         now_ms=0,
-        passing=isinstance(failure, Unreachable) or status >= 500,
+        passing=is_passing,
     )
     return Response(text, status, media_type="text/html", headers={"cache-control": "no-store"})
+
+
+def _who(visit: Visit) -> Mapping[str, object] | None:
+    """Who asks, for the navigation of a page of a refusal; None = the service does not say that
+    either.
+    """
+    try:
+        return visit.me
+    except Failure:
+        return None
 
 
 def _live_failed(visit: Visit, failure: Failure) -> Response:

@@ -61,11 +61,13 @@ def bytes_of(message: Mapping[str, Any]) -> bytes:
 
 
 def from_arguments(texts: Sequence[str], files: Sequence[Path]) -> Iterator[Message]:
-    """Messages of arguments, then of whole files (`-` = stdin). Raises Failure: a file that
-    can't be read.
+    """Messages of arguments, then of whole files; `-` = all of stdin, as either. Raises Failure: a
+    file can't be read, or stdin twice.
     """
+    if [*texts, *map(str, files)].count("-") > 1:
+        raise Failure("stdin (-) can be read once", WRONG_USE)
     for text in texts:
-        yield body_of(os.fsencode(text))
+        yield body_of(sys.stdin.buffer.read() if text == "-" else os.fsencode(text))
     for path in files:
         try:
             yield body_of(sys.stdin.buffer.read() if str(path) == "-" else path.read_bytes())

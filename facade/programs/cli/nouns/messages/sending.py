@@ -13,7 +13,7 @@ import click
 from facade.programs.cli.nouns.messages.bodies import MOST_MESSAGES, Message, batches, body_of, from_arguments, from_object, lines_of
 from facade.programs.cli.program.command import Callback
 from facade.programs.cli.program.session import Session
-from facade.programs.cli.program.values import moment_ms, pairs
+from facade.programs.cli.program.values import moment_ms, pairs, seconds
 from facade.programs.connect.client import path_to
 from facade.programs.connect.failures import Failure, Unreachable
 
@@ -32,12 +32,12 @@ files_option = click.option(
 def attributes_option(callback: Callback) -> Callback:
     """Adds what each message is sent with."""
     for option in (
-        click.option("--lease-seconds", type=float, metavar="SECONDS", help="For how long a delivery of it is leased."),
+        click.option("--lease-seconds", type=seconds, metavar="SECONDS", help="For how long a delivery of it is leased."),
         click.option("--priority", type=int, metavar="N", help="1 is received first, 16 last, in a queue with priority."),
         click.option("--dedup-id", metavar="ID", help="FIFO: a message with an id of the last five minutes is not delivered."),
         click.option("--group", metavar="ID", help="Its group, whose order a FIFO queue keeps."),
         click.option("--at", type=moment_ms, metavar="TIME", help="When it is due: ISO 8601 or epoch ms."),
-        click.option("--delay-seconds", type=float, metavar="SECONDS", help="Until it can be received."),
+        click.option("--delay-seconds", type=seconds, metavar="SECONDS", help="Until it can be received."),
         click.option("--number", multiple=True, type=pairs, metavar="NAME=NUMBER", help="An attribute that is a number; may be repeated."),
         click.option("--attribute", multiple=True, type=pairs, metavar="NAME=TEXT", help="An attribute; may be repeated."),
     ):

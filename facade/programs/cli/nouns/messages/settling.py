@@ -34,13 +34,31 @@ def receive(session: Session, queue: str, *, ack: bool, only_body: bool, **given
     asked = {name: value for name, value in body.items() if value is not None}
     found = session.client.post(path_to("queues", queue, "receive"), asked, wait_s=60.0 if wait is None else wait)["messages"]
     if not found:
-        session.say("no message came")
+        session.say(f"no message came{_paused(session, queue, given['tag'])}")
     attributed = any(one.get("attributes") for one in found)
     columns = [column for column in DELIVERY if attributed or column != "attributes"]
     show(session, found, columns, name="handle", only_body=only_body, whole=ack)
     if found and ack:
         results = session.client.post(path_to("queues", queue, "ack"), {"handles": [one["handle"] for one in found]})["results"]
         _judge(results)
+
+
+def _paused(session: Session, queue: str, tag: str | None) -> str:
+    """What to say of a pause that lets nobody receive; "" = there is none, or the caller is not
+    told of the queue.
+    """
+    try:
+        found = session.client.get(path_to("queues", queue))
+    except Failure:
+        return ""
+    pauses = [(f"queue {queue!r}", found.get("paused"))]
+    for number, one in enumerate(found.get("tags", ())):
+        if (tag or "default") in (one["name"], "" if number else found.get("default_tag_name")):
+            pauses.append((f"tag {one['name']!r}", one.get("paused")))
+    for what, pause in pauses:
+        if pause:
+            return f": {what} is paused by {pause['by']}{': ' if pause['reason'] else ''}{pause['reason']}"
+    return ""
 
 
 def show(
