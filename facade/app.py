@@ -96,7 +96,7 @@ def create_app(settings: Settings, engine: Engine | None = None, tls: SSLContext
     rocketmq = most // ROCKETMQ_PART if settings.rocketmq_port else 0
     bounds = Bounds(connections=Connections(most - rocketmq))
     intake = Intake(shares=bounds.shares)
-    counts = Metrics(lambda: {**verbs.counts(), **bounds.counts()}, verbs.alerts.alarms, settings.worker_label)
+    counts = Metrics(lambda: {**verbs.counts(), **bounds.counts()}, verbs.alerts.alarms, settings.worker_label, verbs.times)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[dict[str, Bounds]]:

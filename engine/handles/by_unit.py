@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 from engine.meters.meters import NO_TAG
+from engine.meters.times import Histogram
 from engine.rules.queue import Queue
 from engine.window.window import Window
 from schemas.identity import Handle
-from schemas.vocabulary import UNCALLED, StaleReason
+from schemas.vocabulary import UNCALLED, EntryStatus, StaleReason
+from state.errors import StateError
 from state.keys import Unit
 from state.unit_caller import UnitCaller
 
@@ -34,6 +36,20 @@ class ByUnit:
 
     async def _now(self, generation: int) -> int:
         return self._units.now_ms()
+
+    def note_ended(self, times: Histogram, handles: Iterable[Handle], words: Iterable[str]) -> None:
+        """Notes how long ago the deliveries began of those handles whose word says that it has
+        ended; of none while nobody knows the time, for what was done stays done.
+        """
+        try:
+            now_ms = self._units.now_ms()
+        except StateError:
+            return
+        ended = []  # no comprehension: a call for each request counts here
+        for handle, word in zip(handles, words, strict=True):
+            if word == EntryStatus.OK and handle.leased_at_ms:
+                ended.append(now_ms - handle.leased_at_ms)
+        times.note(ended)
 
     def each(
         self, queue: Queue, handles: Sequence[Handle], call: _Call[T], missing: Mapping[StaleReason, T], until: float | None

@@ -73,7 +73,7 @@ class Leases:
             return [(e.status, e.time_ms) for e in await leases.extend(unit, g, tag, rows, late=counts)]
 
         results = await self._by_unit.each(queue, handles, call, TIMED, until)
-        self._note_change(queue, handles, results, began)
+        self._note_change(queue, handles, results, began, ends=[wanted[text].lease_ms == 0 for text in good])
         over = EntryStatus.SUPERSEDED if late is Late.BY_QUEUE and counts else EntryStatus.STALE
         done = self._refusals.judge_timed(queue, good, handles, results, over)
         if late is Late.ALWAYS and not counts:  # who asks so does not tell this apart
@@ -104,10 +104,15 @@ class Leases:
         results = await self._by_unit.each(queue, handles, call, TIMED, until)
         for partition in {handle.partition for handle in handles}:
             self._receivable(queue.incarnation, partition, 0)
-        self._note_change(queue, handles, results, began)
+        self._note_change(queue, handles, results, began, ends=[True] * len(handles))
         return answers(texts, self._refusals.judge_timed(queue, good, handles, results), refused)
 
-    def _note_change(self, queue: Queue, handles: Sequence[Handle], results: Sequence[tuple[str, int]], began: int) -> None:
+    def _note_change(
+        self, queue: Queue, handles: Sequence[Handle], results: Sequence[tuple[str, int]], began: int, *, ends: Sequence[bool]
+    ) -> None:
+        """`ends`: whether what was asked of each handle ends its delivery."""
+        words = [word if is_end else "" for (word, _), is_end in zip(results, ends, strict=True)]
+        self._by_unit.note_ended(self._meters.times.released, handles, words)
         done = sum(word == EntryStatus.OK for word, _ in results)
         self._meters.note(queue.incarnation, handles[0].tag if handles else NO_TAG, Operation.CHANGE, done, began)
 

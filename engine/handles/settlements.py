@@ -70,6 +70,7 @@ class Settlements:
             return acked.words
 
         words = await self._by_unit.each(queue, handles, call, WORDS, until)
+        self._by_unit.note_ended(self._meters.times.acked, handles, words)
         if queue.record.durable_acks:
             # Not within the call: a loss of state while waiting must not make the ack again, which
             # is done.
@@ -79,9 +80,8 @@ class Settlements:
         elif queue.record.fifo:
             for partition in {handle.partition for handle in handles}:
                 self._receivable(queue.incarnation, partition, 0)
-        tag = handles[0].tag if handles else NO_TAG
         done = words.count(EntryStatus.OK)
-        self._meters.note(queue.incarnation, tag, Operation.DELETE, done, began)
+        self._meters.note(queue.incarnation, handles[0].tag if handles else NO_TAG, Operation.DELETE, done, began)
         if done == len(words):
             return answers(texts, list(starmap(EntryResult, zip(good, words, strict=True))), refused)
         over = EntryStatus.STALE if counts else EntryStatus.LAPSED

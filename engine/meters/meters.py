@@ -14,6 +14,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from engine.meters.times import MessageTimes
 from runtime.signals import Signal
 from schemas.records.watching import MeterRow
 from schemas.vocabulary import BOUNDS_US, P999, Measurement, Operation
@@ -106,6 +107,7 @@ class Meters:
         self.taken_soon: Signal[[]] = Signal()
         self._cells: dict[Key, Cell] = {}
         self.empty: dict[Place, int] = {}
+        self.times: Final = MessageTimes()
 
     def note(self, incarnation: str, tag: int, operation: Operation, messages: int, began_ns: int) -> None:
         """A request was answered that began when the monotonic clock stood there."""

@@ -76,3 +76,15 @@ class ReceiveCounts(Struct, frozen=True):
     tag: str
     empty: int
     waiting: int
+
+
+class TimesOf(Struct, frozen=True):
+    """How long messages were in a `place`, `queue` or `hand`, until a `verb` (empty = they were
+    delivered): how many fell between each two bounds, and the sum of their times, in seconds.
+    """
+
+    place: str
+    verb: str
+    bounds: list[float]
+    between: list[int]
+    seconds: float

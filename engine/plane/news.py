@@ -131,6 +131,7 @@ class PlaneNews:
                 counts = {place: count for place, count in enumerate(by_meter) if count}
                 cell = Cell(requests, messages, sum_us, max_us, counts)
                 self._meters.add(opened.queue.incarnation, tag, _operation(verb, more=bool(more)), cell, empty)
+        self._meters.times.add(library.ask(lib.TIMES))
         self.plane.close_idle()
 
 

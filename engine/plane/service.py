@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from engine.journal.outbox import DRAIN_OFFSETS
+from engine.meters.times import BOUNDS_MS
 from engine.receive.waits.wait_list import LOOK_AGAIN_S, MAX_PER_CALL
 from engine.rules.limits import MAX_RECEIVE_BYTES
 from engine.rules.placement import RUN
@@ -70,7 +71,7 @@ def service(settings: EngineSettings, redis: Any, kafka: Mapping[str, str], metr
     ]  # fmt: skip
     formats = [[_head("message"), DEFAULT_PRIORITY], [_head("journal"), [kind.value for kind in EventKind], DRAIN_OFFSETS]]
     told = [settings.secret.encode(), formats, limits, list(BOUNDS_US), [round(s * 1_000_000) for s in metrics_s]]
-    told += [[text.encode() for text in RESERVED], [[text.encode() for text in word] for word in WORDS]]
+    told += [list(BOUNDS_MS), [text.encode() for text in RESERVED], [[text.encode() for text in word] for word in WORDS]]
     bounds = [CONNECT_MS, REPLY_MS, MOST_BYTES, MOST_REPLY_BYTES, list(BACK_OFF_MS)]
     return [[redis, scripts, bounds], list(kafka.items()), told]
 

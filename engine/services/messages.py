@@ -115,7 +115,7 @@ class MessageService:
         deliveries = await self._receiver.receive(found, at, max, wait_ms, lease_ms, filter, asker)
         if attempt is not None and deliveries and found.record.fifo:
             self._attempts.keep(found, at, by.id, attempt, deliveries)
-        self._gate.note(found.incarnation, at.id, operation, len(deliveries), began)
+        self._gate.note_delivered(found, at, operation, deliveries, began)
         return deliveries
 
     def undelivered(self, deliveries: Sequence[Delivery]) -> None:

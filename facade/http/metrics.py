@@ -24,6 +24,7 @@ from facade.http.operation import Answer, Call, Example, Operation
 
 if TYPE_CHECKING:
     from engine.engine import Engine
+    from engine.meters.shapes import TimesOf
     from engine.shapes import Alarm
 
 # From a hot verb without a wait to the longest long poll (60 s).
@@ -144,6 +145,31 @@ class Requests(Collector):
         yield GaugeMetricFamily("leaseway_receives_in_progress", "Receives being served: nearly all are waiting.", value=in_progress)
 
 
+class MessageTimes(Collector):
+    """How long messages were in queues and in hand."""
+
+    def __init__(self, times: Callable[[], Sequence[TimesOf]]) -> None:
+        self._times = times
+
+    def describe(self) -> list[Metric]:
+        """Nothing, as `EngineCounts`."""
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        """Both."""
+        queue = HistogramMetricFamily("leaseway_time_in_queue_seconds", "Time from the send to the first delivery.", labels=[])
+        hand = HistogramMetricFamily("leaseway_time_in_hand_seconds", "Time from a delivery to its end.", labels=["verb"])
+        for one in self._times():
+            ends = [*map(floatToGoString, one.bounds), "+Inf"]
+            buckets = list(zip(ends, accumulate(one.between), strict=True))
+            if one.place == "queue":
+                queue.add_metric([], buckets, one.seconds)
+            else:
+                hand.add_metric([one.verb], buckets, one.seconds)
+        yield queue
+        yield hand
+
+
 class OfWorker(Collector):
     """What a worker counts, each series with the label `worker`; without it where the worker has no
     name.
@@ -176,14 +202,20 @@ class Metrics:
     one event loop.
     """
 
-    def __init__(self, counts: Callable[[], Mapping[str, float]], alarms: Callable[[], Sequence[Alarm]] = tuple, worker: str = "") -> None:
+    def __init__(
+        self,
+        counts: Callable[[], Mapping[str, float]],
+        alarms: Callable[[], Sequence[Alarm]] = tuple,
+        worker: str = "",
+        times: Callable[[], Sequence[TimesOf]] = tuple,
+    ) -> None:
         """`worker`: its name among those behind one port; empty = it is alone there."""
         self.worker = worker
         self._registry = CollectorRegistry(auto_describe=False)
         self._requests = Requests()
         self._refresh: Callable[[], None] = _nothing
         self._engine_alarms = EngineAlarms(alarms)
-        mine = (self._requests, EngineCounts(counts), self._engine_alarms, ProcessCollector(registry=None))
+        mine = (self._requests, MessageTimes(times), EngineCounts(counts), self._engine_alarms, ProcessCollector(registry=None))
         self._registry.register(OfWorker(mine, worker))
 
     def refresh_by(self, refresh: Callable[[], None]) -> None:

@@ -44,6 +44,7 @@ SETTINGS = {
     "LOG_FORMAT": "json", "ACCESS_LOG_EVERY": "1",
 }  # fmt: skip
 DAILY_BYTES = 20_000
+HELD_S = 0.4
 HOT = (
     "sqs.SendMessage",
     "sqs.SendMessageBatch",
@@ -113,17 +114,28 @@ class Story:
 
     def receive_by_sqs(self, queue: str, wait_s: int, most: int = 10, *, slow: bool = False) -> list[str]:
         answer = self.shop.sqs(
-            "ReceiveMessage", slow=slow, QueueUrl=self.urls[queue], MaxNumberOfMessages=most, WaitTimeSeconds=wait_s
+            "ReceiveMessage",
+            slow=slow,
+            QueueUrl=self.urls[queue],
+            MaxNumberOfMessages=most,
+            WaitTimeSeconds=wait_s,
+            AttributeNames=["ApproximateReceiveCount"],
         )
         handles = [message["ReceiptHandle"] for message in answer.get("Messages", ())]
-        self.book.meter(queue, "default", "long_receive_request" if wait_s else "short_receive_request", len(handles))
+        self._received(
+            queue, wait_s, handles, [one["Attributes"]["ApproximateReceiveCount"] for one in answer.get("Messages", ())]
+        )
         return handles
 
     def receive_by_native(self, queue: str, wait_s: int, most: int = 10, *, slow: bool = False) -> list[str]:
         answer = self.shop.native("receive", queue, {"max": most, "wait_seconds": wait_s}, slow=slow)
         handles = [message["handle"] for message in answer.json()["messages"]]
-        self.book.meter(queue, "default", "long_receive_request" if wait_s else "short_receive_request", len(handles))
+        self._received(queue, wait_s, handles, [one["receive_count"] for one in answer.json()["messages"]])
         return handles
+
+    def _received(self, queue: str, wait_s: int, handles: list[str], counts: list[Any]) -> None:
+        self.book.meter(queue, "default", "long_receive_request" if wait_s else "short_receive_request", len(handles))
+        self.book.first += sum(int(count) == 1 for count in counts)
 
     def ack_by_sqs(self, queue: str, handles: list[str], done: int) -> None:
         url = self.urls[queue]
@@ -133,10 +145,27 @@ class Story:
             entries = [{"Id": f"{n}", "ReceiptHandle": handle} for n, handle in enumerate(handles)]
             self.shop.sqs("DeleteMessageBatch", QueueUrl=url, Entries=entries)
         self.book.meter(queue, "default", "delete_request", done)
+        self.book.acked += done
 
     def ack_by_native(self, queue: str, handles: list[str], done: int) -> None:
         self.shop.native("ack", queue, {"handles": handles})
         self.book.meter(queue, "default", "delete_request", done)
+        self.book.acked += done
+
+    def hold(self) -> None:
+        """Messages wait for a while, are given back by each dialect after a while, and acked."""
+        url = self.urls["orders"]
+        for _ in range(3):
+            self.send("orders", "held")
+            time.sleep(HELD_S)
+            first, second = self.receive_by_sqs("orders", 5, 1), self.receive_by_native("orders", 5, 1)
+            time.sleep(HELD_S)
+            self.shop.sqs("ChangeMessageVisibility", QueueUrl=url, ReceiptHandle=first[0], VisibilityTimeout=0)
+            self.shop.native("release", "orders", {"handles": second})
+            for _ in range(2):
+                self.book.meter("orders", "default", "change_request", 1)
+                self.book.released += 1
+            self.empty("orders", 2)
 
     def empty(self, queue: str, expect: int, most: int = 10) -> None:
         """Receives and acks so many messages, in turn by one dialect and the other."""
@@ -172,6 +201,7 @@ class Story:
             self.empty("orders", 2)
         self.send("orders", "a", "b", "c")
         self.empty("orders", 6)
+        self.hold()
         self.send("orders", "x")
         handles = self.receive_by_sqs("orders", 5)
         handles += self.receive_by_native("orders", 5) if len(handles) < 2 else []
@@ -313,6 +343,7 @@ class Story:
             )
         assert self.book.empty["orders", "default"] >= 4
         assert after.of("leaseway_queue_empty_receives_total", "queue", "tag") == self.book.empty
+        self.check_times(after)
         if self.plane:
             ways, before = (
                 (now.sum("leaseway_plane_requests_total"), now.sum("leaseway_requests_total"))
@@ -322,6 +353,16 @@ class Story:
             by_plane = after.of("leaseway_plane_requests_total", "way")["plane",]
             assert by_plane >= (15 if self.required else 30), "the plane has served too little to say anything"
         assert after.sum("leaseway_redis_scripts_total") > self.before.sum("leaseway_redis_scripts_total") + 30
+
+    def check_times(self, after: Metrics) -> None:
+        queue, hand = "leaseway_time_in_queue_seconds", "leaseway_time_in_hand_seconds"
+        assert after.sum(f"{queue}_count") == self.book.first
+        assert after.of(f"{hand}_count", "verb") == {("ack",): self.book.acked, ("release",): self.book.released}
+        assert self.book.released == 6
+        # Clocks differ a little.
+        assert after.of(f"{queue}_bucket", "le")["0.25",] <= self.book.first - 6
+        assert after.of(f"{hand}_bucket", "verb", "le")["release", "0.25"] == 0
+        assert after.of(f"{hand}_sum", "verb")["release",] >= 6 * HELD_S * 0.98
 
     def check_meters(self) -> None:
         day, end = datetime.now(UTC).date().isoformat(), time.monotonic() + WITHIN_S

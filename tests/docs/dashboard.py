@@ -40,6 +40,10 @@ def _quantile(share: str) -> str:
     return f"histogram_quantile({share}, {buckets})"
 
 
+def _time(place: str, share: str) -> str:
+    return f"histogram_quantile({share}, sum by (le) (rate(leaseway_time_in_{place}_seconds_bucket{RATE})))"
+
+
 def _of_workers(metric: str) -> str:
     return f"sum(max by (instance, worker) (last_over_time({metric}[2m])))"
 
@@ -98,6 +102,13 @@ SERVICE: Final = (
         {"{{status}}": f'sum by (status) (rate(leaseway_requests_total{{status!~"2.."}}{RATE}))'},
     ),
     Panel("Time of requests, without receives", "s", {"p50": _quantile("0.5"), "p99": _quantile("0.99")}),
+    Panel("Time in queues", "s", {"p50": _time("queue", "0.5"), "p99": _time("queue", "0.99")}),
+    Panel(
+        "Time in hand",
+        "s",
+        {"p50": _time("hand", "0.5"), "p99": _time("hand", "0.99")},
+        about="From a delivery to its ack or release.",
+    ),
     Panel(
         "Refused",
         "reqps",

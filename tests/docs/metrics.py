@@ -66,6 +66,17 @@ MEANINGS = {
         "histogram",
         "Time from the head of the request to its reply, by `verb`. Long polls count with their wait.",
     ),
+    "leaseway_time_in_queue_seconds": (
+        "histogram",
+        "Time from the send of a message to its first delivery, of those that this worker has delivered.",
+    ),
+    "leaseway_time_in_hand_seconds": (
+        "histogram",
+        (
+            "Time from a delivery to what ended it, by `verb`: `ack`, or `release`, which a lease that is set to 0 is "
+            "too. Leases that ended by themselves are in none."
+        ),
+    ),
     "leaseway_plane_requests_total": (
         "counter",
         (

@@ -86,6 +86,8 @@ def traffic(endpoint: str) -> None:
         lease_seconds=60,
         redrive_policy={"dead_letter_queue": "orders.dead", "max_receive_count": 2},
     )
+    while not all(f'{EMPTY}{{queue="orders"' in text for text in scrapes(endpoint).values()):
+        assert orders.do("receive", max=1, wait_seconds=1)["messages"] == []
     orders.send(20)
     handles = orders.take(4)
     orders.do("ack", handles=handles[:2])
@@ -97,9 +99,6 @@ def traffic(endpoint: str) -> None:
     dead.send(1)
     for _ in range(10):  # the plane serves a caller whom it knows
         orders.send(1)
-    idle = Queue(endpoint, "idle")
-    while not all(f'{EMPTY}{{queue="idle"' in text for text in scrapes(endpoint).values()):
-        assert idle.do("receive", max=1, wait_seconds=1)["messages"] == []
     aimless = Queue(endpoint, "aimless.dead")
     Queue(endpoint, "aimless", redrive_policy={"dead_letter_queue": "aimless.dead", "max_receive_count": 2})
     aimless.delete()  # an alarm: the policy of `aimless` moves nothing

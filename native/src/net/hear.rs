@@ -119,6 +119,7 @@ impl Front {
             asked::WAITING => plane.waiting(packer),
             asked::RETURNING => plane.returning(packer),
             asked::WAITS => plane.waits.tell(packer),
+            asked::TIMES => plane.times.take(packer),
             asked::WAITERS => plane.waiters(packer),
             asked::UNHEARD => plane.unheard.take(packer),
             asked::CALLS => {

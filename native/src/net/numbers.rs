@@ -33,6 +33,7 @@ pub mod asked {
     pub const UNHEARD: u32 = 6;
     pub const CALLS: u32 = 7;
     pub const WAITERS: u32 = 8;
+    pub const TIMES: u32 = 9;
 }
 
 /// What the plane tells.

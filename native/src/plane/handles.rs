@@ -89,7 +89,8 @@ impl<C: Caller> Plane<C> {
         for (place, (one, held)) in read.iter().zip(&handles.held).enumerate() {
             let unit = &mut queue.units[usize::from(one.partition)];
             if let Some(of) = unit.tags.get_mut(&route.tag) {
-                let row = Row { offset: one.offset, nonce: one.nonce, lease_ms: held.lease_ms, request, place };
+                let Handle { offset, nonce, at_ms, .. } = *one;
+                let row = Row { offset, nonce, lease_ms: held.lease_ms, at_ms, request, place };
                 of.acts[handles.act as usize].rows.push_back(row);
             }
         }
@@ -160,6 +161,11 @@ impl<C: Caller> Plane<C> {
                 refused.extend([row.offset as i64, i64::from(done.word)]);
             }
         }
+        let now_ms = self.calls.now_ms();
+        let is_ok = |done: &Option<Done>| done.is_some_and(|done| done.is_ok());
+        for (row, _) in rows.iter().zip(&dones).filter(|(_, done)| is_ok(done)) {
+            self.times.note_end(act, row, now_ms);
+        }
         if !refused.is_empty() {
             clients.tell(News::Refused { queue: number, partition, rows: refused });
         }
@@ -170,7 +176,7 @@ impl<C: Caller> Plane<C> {
             if unit.is_to_tell(now) {
                 clients.tell(News::Used { queue: number, partition });
             }
-            let is_acked = |done: &Option<Done>| act == Act::Ack && done.is_some_and(|done| done.is_ok());
+            let is_acked = |done: &Option<Done>| act == Act::Ack && is_ok(done);
             rows.iter().zip(&dones).filter(|(_, done)| is_acked(done)).for_each(|(row, _)| unit.settle(row.offset));
         }
         let visible = dones.iter().flatten().filter(|done| done.is_ok()).map(|done| done.visible_ms as i64);

@@ -38,6 +38,7 @@ mod tag;
 mod template;
 #[cfg(test)]
 mod tests;
+mod times;
 pub mod told;
 mod unheard;
 pub mod unit;
@@ -66,6 +67,7 @@ use redis::{Failure, Redis, Reply};
 use sends::Outgoing;
 use tag::Tag;
 use template::Values;
+use times::Times;
 use unheard::Unheard;
 use waits::Waits;
 
@@ -84,6 +86,7 @@ pub struct Plane<C> {
     bodies: Bodies,
     drains: Drains,
     counts: Counts,
+    pub times: Times,
     pub unheard: Unheard,
     pub allowances: Allowances,
     /// Of messages with delays.
@@ -97,6 +100,7 @@ impl<C: Caller> Plane<C> {
     pub fn new(caller: C, told: &mut Unpacker) -> Read<Self> {
         let mut service = told::service(told)?;
         let counts = Counts::new(std::mem::take(&mut service.bounds));
+        let times = Times::new(std::mem::take(&mut service.times_ms));
         let waits = Waits::new(service.limits.most_waits);
         Ok(Self {
             calls: Calls::new(caller),
@@ -110,6 +114,7 @@ impl<C: Caller> Plane<C> {
             bodies: Bodies::default(),
             drains: Drains::default(),
             counts,
+            times,
             unheard: Unheard::default(),
             allowances: Allowances::default(),
             delays: Allowances::default(),

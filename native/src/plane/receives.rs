@@ -184,7 +184,10 @@ impl<C: Caller> Plane<C> {
             self.waits.leave(&waiter);
             let took = now.saturating_duration_since(waiter.began);
             if is_given {
-                list.stock.drain(..size);
+                let now_ms = self.calls.now_ms();
+                for held in list.stock.drain(..size).filter(|held| held.count == 1) {
+                    self.times.note_first(held.message.sent_at_ms, now_ms);
+                }
                 list.pace.note(size, span, now);
                 self.counts.note(waiter.key(number, tag), size, took);
             } else {

@@ -171,7 +171,7 @@ fn queue_told(number: u64, partitions: usize, may_hold: bool) -> Packer {
 /// A plane that serves no queue, with a clock.
 fn idle_plane() -> Plane<Fake> {
     let mut told = Packer::default();
-    told.array(7);
+    told.array(8);
     told.binary(b"secret");
     told.array(2);
     told.array(2);
@@ -188,6 +188,8 @@ fn idle_plane() -> Plane<Fake> {
     limits.iter().for_each(|limit| told.uint(*limit));
     told.array(0);
     told.array(0);
+    told.array(1);
+    told.uint(100);
     told.array(1);
     told.binary(b"reserved");
     told.array(3);

@@ -44,21 +44,24 @@ pub struct Service {
     pub formats: Formats,
     pub limits: Limits,
     pub bounds: Bounds,
+    /// Of times of messages.
+    pub times_ms: Vec<u64>,
     /// Messages with attributes of these names are Python's.
     pub reserved: Vec<Vec<u8>>,
     /// What may become of a handle; the first is success.
     pub words: Arc<[Word]>,
 }
 
-/// `[secret, formats, [limit, ...], [bounds of meters us], [bounds of metrics us], [reserved name, ...],
-/// [[word of a script, status, reason], ...]]`
+/// `[secret, formats, [limit, ...], [bounds of meters us], [bounds of metrics us], [bounds of times
+/// of messages ms], [reserved name, ...], [[word of a script, status, reason], ...]]`
 pub fn service(told: &mut Unpacker) -> Read<Service> {
-    told.fields(7)?;
+    told.fields(8)?;
     let secret = told.bytes()?.to_vec();
     let (formats, limits) = (Formats::read(told)?, Limits::read(told)?);
     let bounds = Bounds { meters_us: numbers(told)?, metrics_us: numbers(told)? };
+    let times_ms = numbers(told)?;
     let (reserved, words) = (texts(told)?, Arc::from(words(told)?));
-    Ok(Service { secret, formats, limits, bounds, reserved, words })
+    Ok(Service { secret, formats, limits, bounds, times_ms, reserved, words })
 }
 
 /// A plane with a connection that is to be made, and the way to Kafka; fails with the reason for which there is

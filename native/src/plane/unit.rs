@@ -54,12 +54,14 @@ impl Act {
     pub const ALL: [Self; 3] = [Self::Ack, Self::Extend, Self::Release];
 }
 
-/// One handle that waits for its call: offset, nonce, a new lease, which request, which place in it.
+/// One handle that waits for its call: offset, nonce, a new lease, when the delivery began (0 = not
+/// known), which request, which place in it.
 #[derive(Clone, Copy, Debug)]
 pub struct Row {
     pub offset: u64,
     pub nonce: u64,
     pub lease_ms: i64,
+    pub at_ms: u64,
     pub request: u64,
     pub place: usize,
 }

@@ -53,6 +53,20 @@ async def test_an_ack_settles_once_and_says_so_the_second_time(room: Room) -> No
     assert await room.receive() == []
 
 
+async def test_the_time_in_hand_ends_with_an_ack_or_release_that_does_something(room: Room) -> None:
+    acked, released, emptied, kept = [await leased(room) for _ in range(4)]
+    await room.hand.pass_s(2)
+    for _ in range(2):
+        await room.ack(acked)
+        await room.release(0, released)
+    await room.extend(0, emptied)
+    await room.extend(60, kept)
+    times = room.meters.times
+    for histogram, count in ((times.acked, 1), (times.released, 2)):
+        assert sum(histogram.between) == count
+        assert 2_000 * count <= histogram.sum_ms < 4_000 * count
+
+
 async def test_a_late_ack_counts_until_somebody_else_has_the_message(room: Room) -> None:
     first, second = await leased(room), await leased(room, body="b")
     await room.hand.pass_s(5)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 from engine.errors import Denied, EngineError, NotAuthenticated
-from engine.meters.shapes import ReceiveCounts
+from engine.meters.shapes import ReceiveCounts, TimesOf
 from engine.shapes import Alarm, Delivery, Peeked, Principal, QueueInfo, TagInfo, TaskInfo
 from runtime.asked import Asked
 from schemas.filters import Condition, Filter
@@ -144,6 +144,9 @@ class RecordingEngine:
 
     def counts(self) -> dict[str, float]:
         return {"window.loads_total": 3.0, "loaders": 2.0}
+
+    def times(self) -> list[TimesOf]:
+        return []
 
     def alarms(self) -> list[Alarm]:
         return self.alarmed

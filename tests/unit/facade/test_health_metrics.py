@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from engine.errors import NotAuthenticated, Overloaded, StoreUnavailable
-from engine.meters.shapes import ReceiveCounts
+from engine.meters.shapes import ReceiveCounts, TimesOf
 from engine.shapes import Alarm, Principal, QueueCounts
 from facade.http import health, queue_metrics
 from facade.http.metrics import FROM_ZERO, Metrics
@@ -224,6 +224,15 @@ def test_series_of_one_of_several_workers_say_of_which() -> None:
     assert 'leaseway_stale_handles_total{reason="settled",worker="1"} 1.0' in series
     assert 'leaseway_request_seconds_bucket{le="0.0025",verb="send",worker="1"} 1.0' in series
     assert any(line.startswith('process_resident_memory_bytes{worker="1"} ') for line in series)
+
+
+def test_how_long_messages_took_is_shown_by_bounds() -> None:
+    queue, hand = TimesOf("queue", "", [0.005, 1.0], [2, 0, 1], 4.5), TimesOf("hand", "ack", [0.005, 1.0], [0, 3, 0], 2)
+    text = Metrics(dict, times=lambda: [queue, hand]).text().decode()
+    assert 'leaseway_time_in_queue_seconds_bucket{le="1.0"} 2.0' in text
+    assert 'leaseway_time_in_queue_seconds_bucket{le="+Inf"} 3.0' in text
+    assert "leaseway_time_in_queue_seconds_sum 4.5" in text
+    assert 'leaseway_time_in_hand_seconds_bucket{le="1.0",verb="ack"} 3.0' in text
 
 
 async def test_a_worker_that_is_alone_has_no_label(client: httpx.AsyncClient) -> None:

@@ -221,3 +221,21 @@ fn acks_that_wait_when_their_queue_is_closed_are_made() {
     stage.answer(Ok(ok(&[])));
     assert_eq!(stage.crowd.acted, [(1, vec![done(0)])]);
 }
+
+#[test]
+fn times_are_noted_of_first_deliveries_and_of_what_ended_one() {
+    let mut stage = Stage::new(1, false);
+    let handles = handles(&mut stage, 2);
+    stage.ask(1, acks(&stage, &handles));
+    stage.call(ACK);
+    stage.answer(Ok(ok(&["OK", "SETTLED"])));
+    let mut packer = Packer::default();
+    stage.plane.times.take(&mut packer);
+    let mut told = Unpacker::new(&packer.bytes);
+    assert_eq!(told.array(), Ok(3));
+    let counts = (0..3).map(|_| {
+        told.array().and_then(|_| told.uint()).expect("a sum");
+        (0..told.array().expect("counts")).map(|_| told.uint().expect("a count")).sum()
+    });
+    assert_eq!(counts.collect::<Vec<u64>>(), [2, 1, 0]);
+}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from engine.meters.times import BOUNDS_MS
 from engine.plane import library as lib
 from tests.unit.engine.plane.test_plane import RECORD, Stage
 
@@ -31,5 +32,8 @@ async def test_receives_that_found_nothing_and_those_that_wait_are_counted_by_qu
     ]
     stage.parts.units.plane_news.collect(stage.library, lambda *counts: None)
     assert stage.parts.base.meters.empty == {(RECORD.incarnation, 1): 7}
+    stage.library.times = [[7, [1, *[0] * len(BOUNDS_MS)]], [0, []], [0, []]]
+    stage.parts.units.plane_news.collect(stage.library, lambda *counts: None)
+    assert stage.parts.base.meters.times.in_queue.sum_ms == 7
     stage.library.waiters = [[1, 1, 3], [99, 1, 1]]
     assert stage.parts.units.plane_news.waiters() == {(RECORD.incarnation, 1): 3}, "nobody knows what 99 was"

@@ -34,6 +34,7 @@ class Recording:
         self.told: list[tuple[int, Any]] = []
         self.waiting: list[int] = []
         self.waiters: list[Any] = []
+        self.times: list[Any] = []
         self.counts: list[Any] = []
         self.forgotten = 0
 
@@ -45,7 +46,12 @@ class Recording:
         self.told.append((what, told))
 
     def ask(self, what: int) -> list[Any]:
-        return {lib.WAITING: list(self.waiting), lib.WAITERS: self.waiters, lib.COUNTS: self.counts}.get(what, [])
+        return {
+            lib.WAITING: list(self.waiting),
+            lib.WAITERS: self.waiters,
+            lib.TIMES: self.times,
+            lib.COUNTS: self.counts,
+        }.get(what, [])
 
     def forget(self) -> None:
         self.forgotten += 1
