@@ -27,7 +27,7 @@ _UNMASK: Final = frozenset((Verb.UNMASK,))
 _DELETE_PEEK: Final = frozenset((Verb.DELETE_MESSAGE, Verb.CANCEL, Verb.RESCHEDULE, Verb.UNPARK))
 # What is done to messages of a tag that is named, and what with the handle of a delivery: it was
 # given out under a tag, and is proof of that.
-_OF_TAG: Final = frozenset((Verb.RECEIVE, Verb.PEEK, Verb.QUERY, Verb.UNPARK, Verb.UNMASK))
+OF_TAG: Final = frozenset((Verb.RECEIVE, Verb.PEEK, Verb.QUERY, Verb.UNPARK, Verb.UNMASK))
 _BY_HANDLE: Final = _HANDLE - _RECEIVE
 # What is no right on a queue: anybody may ask for these, or administrators only.
 OF_NO_QUEUE: Final = frozenset((
@@ -71,6 +71,15 @@ ACTIONS: Final[Mapping[str, frozenset[Verb]]] = MappingProxyType({
 })  # fmt: skip
 
 
+class QueueRights(msgspec.Struct, frozen=True):
+    """What a caller may do with a queue, where it names no tag; and by tag those of the verbs that
+    are about messages of a tag.
+    """
+
+    verbs: list[Verb]
+    tags: dict[str, list[Verb]]
+
+
 def granted(grants: Sequence[Grant], principal: str, verb: Verb, tag: str = "") -> bool:
     """Whether grants let a principal that is no owner do `verb`: at least one must, none deny. What
     an account may, everybody in it may. `tag`: the one that is spoken to, "" = the default one.
@@ -91,7 +100,7 @@ def _concerns(grant: Grant, principal: str, account: str) -> bool:
 
 
 def _covers(grant: Grant, verb: Verb, tag: str) -> bool:
-    if grant.tags and not (verb in _BY_HANDLE or (verb in _OF_TAG and (tag or DEFAULT_TAG) in grant.tags)):
+    if grant.tags and not (verb in _BY_HANDLE or (verb in OF_TAG and (tag or DEFAULT_TAG) in grant.tags)):
         return False
     if grant.level:
         return verb in RIGHTS[Level(grant.level)]
@@ -126,7 +135,7 @@ def without_tag(grants: Sequence[Grant], tag: str) -> list[Grant]:
 
 
 # The levels that say something about messages of a tag.
-TAG_LEVELS: Final = (Level.NONE, *(level for level, verbs in RIGHTS.items() if verbs & _OF_TAG))
+TAG_LEVELS: Final = (Level.NONE, *(level for level, verbs in RIGHTS.items() if verbs & OF_TAG))
 
 
 def with_policy(grants: Sequence[Grant], policy: Sequence[Grant]) -> list[Grant]:

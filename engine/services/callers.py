@@ -15,7 +15,7 @@ from engine.gate import Gate
 from engine.queues.callers.access import Access
 from engine.queues.callers.audited import AuditPage, AuditQuery
 from engine.queues.callers.parts import CallerParts
-from engine.rules.grants import OF_NO_QUEUE, level_of, levels_of
+from engine.rules.grants import OF_NO_QUEUE, OF_TAG, QueueRights, level_of, levels_of
 from engine.rules.limits import check_asked
 from engine.rules.rights import no_queue
 from engine.services.accounts import audit_for, key_for, user_for
@@ -174,13 +174,17 @@ class CallerService:
         return Level.FULL_CONTROL if everything else level_of(found.record.grants, principal)
 
     @bounded(MESSAGES_S)
-    async def rights(self, by: Principal, queue: str = "") -> list[Verb]:
-        """What the caller may do with a whole queue, or "" = that is about no queue; so that a page
-        need not offer what would be refused. Raises QueueNotFound also for a queue with which they
-        may do nothing.
+    async def rights(self, by: Principal) -> list[Verb]:
+        """What the caller may do that is about no queue, so that a page need not offer what would
+        be refused.
         """
-        if not queue:
-            return [verb for verb in Verb if verb in OF_NO_QUEUE and self._access.may_alone(by, verb)]
+        return [verb for verb in Verb if verb in OF_NO_QUEUE and self._access.may_alone(by, verb)]
+
+    @bounded(MESSAGES_S)
+    async def queue_rights(self, by: Principal, queue: str) -> QueueRights:
+        """What the caller may do with a queue and under each of its tags. Raises QueueNotFound also
+        for a queue with which they may do nothing.
+        """
         name = full(by.account, queue)
         found = self._catalog.queues.get(name)
         if found is None or not self._access.knows(by, found):
@@ -188,7 +192,9 @@ class CallerService:
             found = self._catalog.queues.get(name)
         if found is None or not self._access.knows(by, found):
             raise no_queue(name)
-        return [verb for verb in Verb if verb not in OF_NO_QUEUE and self._access.may(by, verb, found)]
+        whole = [verb for verb in Verb if verb not in OF_NO_QUEUE and self._access.may(by, verb, found)]
+        tags = {tag.name: [verb for verb in Verb if verb in OF_TAG and self._access.may(by, verb, found, tag.name)] for tag in found.tags}
+        return QueueRights(whole, tags)
 
     @bounded(CHANGE_S)
     async def grant(self, by: Principal, queue: str, principal: str, level: str, tag: str = "") -> None:

@@ -112,7 +112,7 @@ async def test_every_verb_refuses_a_stranger_and_changes_nothing(guarded: Engine
         "list_audit": (1,),
         "list_grants": ("hers",),
         "get_grant": ("hers", "alice"),
-        "rights": ("hers",),
+        "queue_rights": ("hers",),
         "grant": ("hers", "bob", "receive"),
         "set_contacts": ("alice", "Alice", "", ""),
         "set_user_quota": ("alice", 1, 1, 1),
@@ -139,7 +139,7 @@ async def test_every_verb_refuses_a_stranger_and_changes_nothing(guarded: Engine
         "put_definitions": (Definitions([QueueDefinition("hers", QueueSettings(delay_ms=5))], []),),
     }
     asked = {name for name, verb in verbs().items() if "by" in inspect.signature(verb).parameters}
-    others = {"list_queues", "list_shared", "list_counts", "count_each", "check", "record", "get_definitions"}
+    others = {"list_queues", "list_shared", "list_counts", "count_each", "check", "record", "get_definitions", "rights"}
     others |= {"redrive_all", "preview_redrive_all", "all_tasks"}
     assert asked == {*arguments, *others}, "a verb is not tried here"
     for verb, given in arguments.items():

@@ -14,7 +14,7 @@ import pytest
 from engine.engine import Engine
 from engine.errors import EngineError, InvalidValue, NotAllowedOnQueue, NotAuthorised, QueueNotFound, TagNotFound
 from engine.meters.shapes import MetricQuery
-from engine.rules.grants import OF_NO_QUEUE, RIGHTS
+from engine.rules.grants import OF_NO_QUEUE, OF_TAG, RIGHTS
 from engine.rules.limits import MAX_LEVELS
 from engine.shapes import ExtendEntry, NewTag, Principal, QueueInfo, SendEntry
 from schemas.identity import Handle
@@ -192,15 +192,24 @@ async def test_every_verb_at_every_level_for_owner_grantee_and_stranger(make_eng
             await engine.callers.grant(ALICE, "q", "bob", level)
             if level != Level.NONE:
                 assert await engine.callers.get_grant(BOB, "q", "bob") == level
-                assert set(await engine.callers.rights(BOB, "q")) == RIGHTS[level]
+                assert set((await engine.callers.queue_rights(BOB, "q")).verbs) == RIGHTS[level]
             assert not await may(ASKED[verb](engine, CAROL)), (level, verb)
             assert await may(ASKED[verb](engine, BOB)) == (verb in RIGHTS[level]), (level, verb)
             if "q" in engine.catalog.queues:
                 assert await may(ASKED[verb](engine, ALICE)), verb
     await engine.queues.create_queue(ALICE, "q", QueueSettings())
     with pytest.raises(QueueNotFound):
-        await engine.callers.rights(CAROL, "q")
-    assert set(await engine.callers.rights(ALICE, "q")) == RIGHTS[Level.FULL_CONTROL]
+        await engine.callers.queue_rights(CAROL, "q")
+    await engine.queues.create_tag(ALICE, "q", "tag", 0, None, {})
+    assert set((await engine.callers.queue_rights(ALICE, "q")).verbs) == RIGHTS[Level.FULL_CONTROL]
+    assert set((await engine.callers.queue_rights(ALICE, "q")).tags["tag"]) == OF_TAG
+    await engine.callers.grant(ALICE, "q", "dan", "send")
+    await engine.callers.grant(ALICE, "q", "dan", "peek", "tag")
+    of_dan = await engine.callers.queue_rights(Principal("dan"), "q")
+    assert (of_dan.verbs, of_dan.tags) == ([Verb.SEND], {"default": [], "tag": [Verb.PEEK, Verb.QUERY]})
+    await engine.callers.grant(ALICE, "q", "eve", "receive", "default")
+    of_eve = await engine.callers.queue_rights(Principal("eve"), "q")
+    assert (of_eve.verbs, of_eve.tags) == ([Verb.RECEIVE], {"default": [Verb.RECEIVE], "tag": []})
     assert await engine.callers.rights(CAROL) == [Verb.CREATE_QUEUE, Verb.LIST_QUEUES, Verb.SET_PRODUCER_GROUP]
     assert await engine.callers.rights(Principal("eve", role=Role.READER)) == [Verb.LIST_QUEUES]
     assert set(await engine.callers.rights(Principal("eve", admin=True, role=Role.ADMIN))) == OF_NO_QUEUE

@@ -90,7 +90,9 @@ async def get_rights(engine: Engine, call: Call) -> Answer:
 async def get_queue_rights(engine: Engine, call: Call) -> Answer:
     """What who asks may do with a queue."""
     queue = call.path["queue"]
-    return Answer(QueueRightsReply(queue=queue, may=list(await engine.callers.rights(call.by, queue))))
+    found = await engine.callers.queue_rights(call.by, queue)
+    tags = {tag: list(map(str, verbs)) for tag, verbs in found.tags.items()}
+    return Answer(QueueRightsReply(queue=queue, may=list(found.verbs), tags=tags))
 
 
 async def list_shared(engine: Engine, call: Call) -> Answer:

@@ -8,6 +8,7 @@ import httpx
 import pytest
 
 from engine.move.shapes import Letter, Letters, Preview
+from engine.rules.grants import QueueRights
 from engine.shapes import Event, KeyInfo, Life, Principal, QueueCounts
 from schemas.filters import Condition, Filter
 from schemas.records import Choice, Pause
@@ -337,9 +338,12 @@ async def test_a_redriver_is_sent_to_the_task(client: httpx.AsyncClient, engine:
 
 async def test_who_asks_what_they_may_do_is_told_the_verbs(client: httpx.AsyncClient, engine: RecordingEngine) -> None:
     engine.answers["rights"] = [Verb.SEND, Verb.GET_QUEUE]
+    engine.answers["queue_rights"] = QueueRights([Verb.SEND], {"default": [], "audit": [Verb.PEEK]})
     of_queue = await client.get("/v1/queues/orders/rights")
     alone = await client.get("/v1/rights")
 
-    assert of_queue.json() == {"queue": "orders", "may": ["send", "get_queue"]}
+    assert of_queue.json() == {
+        "queue": "orders", "may": ["send"], "tags": {"default": [], "audit": ["peek"]}
+    }  # fmt: skip
     assert alone.json()["may"] == ["send", "get_queue"] and alone.json()["principal"] == BY.id
-    assert engine.calls == [("rights", BY, "orders"), ("rights", BY)]
+    assert engine.calls == [("queue_rights", BY, "orders"), ("rights", BY)]

@@ -262,7 +262,7 @@ RIGHTS = {
     "get_rights": Example(
         reply={"principal": "billing", "key_id": "billing-service", "role": "member", "may": ["create_queue", "list_queues"]}
     ),
-    "get_queue_rights": Example(reply={"queue": "orders", "may": ["send"]}),
+    "get_queue_rights": Example(reply={"queue": "orders", "may": ["send"], "tags": {"default": [], "audit": ["receive"]}}),
     "list_shared": Example(reply={"queues": [{"name": "orders", "owner": "shop", "backlog": 3, "ready": 2, "leased": 1}], "next": None}),
     "list_grants": Example(reply={"grants": [_GRANT]}),
     "get_grant": Example(reply=_GRANT),

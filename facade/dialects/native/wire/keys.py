@@ -82,4 +82,5 @@ class QueueRightsReply(Reply, frozen=True, kw_only=True):
     """What who asks may do with a queue."""
 
     queue: Annotated[str, about("The queue.")]
-    may: Annotated[list[str], about("The verbs that they may do with the whole of it.")]
+    may: Annotated[list[str], about("The verbs that they may do with it, where they name no tag.")]
+    tags: Annotated[dict[str, list[str]], about("By tag: the verbs about messages of a tag that they may do under it.")]
