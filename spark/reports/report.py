@@ -28,6 +28,7 @@ from spark.dead_letters.dead_letters import (
 from spark.frames.log import Log, epoch_ms
 from spark.frames.source import Span
 from spark.frames.tables import Tables
+from spark.page.dead_letters import causes
 from spark.page.figures import figures_of
 from spark.page.page import page_of
 from spark.page.sections import REQUESTS, Figures
@@ -165,7 +166,7 @@ def report(
         shown = figures_of(frames, begin, end)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    return _shown(summary | {"seconds": stages.seconds()}, shown, out)
+    return _shown(summary | {"causes": causes(shown), "seconds": stages.seconds()}, shown, out)
 
 
 def _shown(summary: dict[str, Any], shown: Figures, out: Path) -> dict[str, Any]:

@@ -17,9 +17,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from facade.programs.console.web.reports import Report
 from spark.frames.columns import FRAMES
 from spark.frames.log import Log
 from spark.frames.source import one_topic, read
@@ -105,6 +107,15 @@ def folder(story: Story, spark_session: SparkSession, tmp_path_factory: pytest.T
 @pytest.fixture(scope="module")
 def reports(folder: Path, spark_session: SparkSession) -> tuple[dict[str, DataFrame], Any]:
     return written(spark_session, folder), json.loads((folder / "summary.json").read_text())
+
+
+def test_the_summary_has_what_the_console_reads(folder: Path, reports: tuple[dict[str, DataFrame], Any]) -> None:
+    frames, _ = reports
+    read = msgspec.json.decode((folder / "summary.json").read_bytes(), type=Report)
+    clusters = frames["dead_letter_clusters"].collect() if "dead_letter_clusters" in frames else []
+    found = [(cause.dead_letters, cause.at_rest, cause.queues, cause.reasons) for cause in read.causes]
+    assert found == [(row["dead_letters"], row["at_rest"], row["queues"], row["reasons"]) for row in clusters]
+    assert all(cause.says for cause in read.causes)
 
 
 def test_a_report_says_each_stage_when_it_begins(folder: Path, reports: tuple[dict[str, DataFrame], Any]) -> None:

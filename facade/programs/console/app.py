@@ -15,6 +15,7 @@ from facade.programs.console.routes import access, definitions, messages, overvi
 from facade.programs.console.web.calls import Calls
 from facade.programs.console.web.guard import Guard
 from facade.programs.console.web.pages import Pages
+from facade.programs.console.web.reports import Reports
 from facade.programs.console.web.sessions import Sessions
 from facade.programs.console.web.static import Static
 from facade.programs.console.web.visit import Site
@@ -53,6 +54,7 @@ def create_app(order: Order) -> Guard:
         ],
         exception_handlers={404: not_found},
     )
-    site = Site(order, Calls(order.endpoint, order.ca_file, order.timeout_s), Sessions(order.key, order.idle_s), pages)
+    calls, sessions = Calls(order.endpoint, order.ca_file, order.timeout_s), Sessions(order.key, order.idle_s)
+    site = Site(order, calls, sessions, pages, Reports(order.reports))
     app.add_middleware(GZipMiddleware, minimum_size=_LEAST_PACKED, compresslevel=5)
     return Guard(app, site)

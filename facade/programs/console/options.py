@@ -22,6 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--key-file", type=Path, help="file with a secret that seals sessions, so that they outlive the process")
     parser.add_argument("--idle-minutes", type=float, default=IDLE_S / 60, help="a session that is not used for so long ends (default 60)")
     parser.add_argument("--timeout", type=float, default=TIMEOUT_S, help="seconds that the service may take to answer (default 5)")
+    parser.add_argument("--reports", default="", help="folder that `leaseway report --out` writes to: causes of dead letters are shown")
     parser.add_argument("--tls-cert", default="", help="file with a certificate, for HTTPS")
     parser.add_argument("--tls-key", default="", help="file with its key")
     parser.add_argument("--behind-https", action="store_true", help="a proxy before it speaks HTTPS, so cookies are for HTTPS alone")
@@ -71,6 +72,7 @@ def order_of(given: argparse.Namespace) -> Order:
         tls_cert=given.tls_cert,
         tls_key=given.tls_key,
         is_behind_https=given.behind_https,
+        reports=given.reports,
     )
 
 

@@ -15,7 +15,8 @@ class Order:
     """`endpoint`: the service. `hosts`: further names under which browsers reach the console; those
     of this machine are known. `key`: what seals sessions, "" = one that ends with the process.
     `idle_s`: after so long without an act or a new page a session ends. `timeout_s`: how long the
-    service may take to answer. `is_behind_https`: a proxy before it speaks HTTPS.
+    service may take to answer. `is_behind_https`: a proxy before it speaks HTTPS. `reports`: the
+    folder that `leaseway report` writes to, "" = none.
     """
 
     endpoint: str
@@ -29,6 +30,7 @@ class Order:
     tls_cert: str = ""
     tls_key: str = ""
     is_behind_https: bool = False
+    reports: str = ""
 
     def __repr__(self) -> str:
         return f"Order({self.endpoint}, {self.host}:{self.port})"

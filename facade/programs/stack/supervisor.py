@@ -161,9 +161,8 @@ class Stack:
         """Messages need no console, so the stack goes on without one that does not start."""
         if not self._console_port:
             return
-        key_file = self._folder.path / console.KEY
         self._folder.secret(console.KEY)
-        (child,) = group.add([console.program(self._settings, self._console_port, key_file, self._folder.logs, self._environment)])
+        (child,) = group.add([console.program(self._settings, self._console_port, self._folder.path, self._folder.logs, self._environment)])
         try:
             await child.start()
         except StackError as error:

@@ -104,8 +104,11 @@ def send(visit: Visit) -> Response:
 
 
 def letters(visit: Visit) -> Response:
-    """Dead letters of a queue, to choose those that are to live again."""
-    return visit.page("letters.html", queue=visit.seen, may=visit.may, reasons=DEATHS, **_search(visit, "ready"))
+    """Dead letters of a queue, to choose those that are to live again; their causes, for who may
+    look at messages: a cause is told by what their bodies have in common.
+    """
+    report = visit.site.reports.newest() if Verb.QUERY in visit.may else None
+    return visit.page("letters.html", queue=visit.seen, may=visit.may, reasons=DEATHS, report=report, **_search(visit, "ready"))
 
 
 def redrive(visit: Visit) -> Response:

@@ -16,6 +16,7 @@ from facade.programs.connect.failures import Failure, Refused, Unreachable
 from facade.programs.console.order import Order
 from facade.programs.console.web.calls import Calls
 from facade.programs.console.web.pages import DONE, Pages, address
+from facade.programs.console.web.reports import Reports
 from facade.programs.console.web.sessions import Session, Sessions
 from schemas.vocabulary import Verb
 
@@ -38,6 +39,7 @@ class Site:
     calls: Calls
     sessions: Sessions
     pages: Pages
+    reports: Reports
 
 
 class Visit:

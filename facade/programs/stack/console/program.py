@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -22,6 +21,7 @@ APART = 80
 START_S = 60.0
 STOP_S = 5.0
 KEY = "console_key"
+REPORTS = "reports"
 
 
 def url_of(port: int) -> str:
@@ -45,15 +45,16 @@ def port_of(settings: Settings, asked: int | None, say: Callable[[str], None]) -
     return near if near <= 65_535 and is_free(HOST, near) else free_port(settings.port)
 
 
-def program(settings: Settings, port: int, key_file: Path, logs: Path, environment: dict[str, str]) -> Program:
-    """The console of a service that this machine has. It is given the file with what seals its
-    sessions, so that they outlive it.
+def program(settings: Settings, port: int, folder: Path, logs: Path, environment: dict[str, str]) -> Program:
+    """The console of a service that this machine has. In the data folder are the file with what
+    seals its sessions, so that they outlive it, and REPORTS, for Spark's.
     """
 
     async def ready(pid: int) -> bool:
         return await workers.http_status(HOST, port, "/live") == 200
 
-    words = ("-m", "facade", "console", "--endpoint", endpoint_of(settings), "--port", str(port), "--key-file", os.fspath(key_file))
+    options = {"--endpoint": endpoint_of(settings), "--port": port, "--key-file": folder / KEY, "--reports": folder / REPORTS}
+    words = ("-m", "facade", "console", *(str(part) for option in options.items() for part in option))
     return Program(
         name="console",
         command=(sys.executable, *words),
