@@ -126,12 +126,14 @@ def causes(shown: Figures) -> list[dict[str, Any]]:
     """What summary.json says of each cause, the largest first; the console reads it. Of very many
     dead letters a part was looked at: their numbers are what that part says of all.
     """
-    found = shown["dead_letter_clusters"]
     kept = ("share", "queues", "source_queues", "reasons")
-    counts = ("dead_letters", "at_rest")
     return [
-        {"says": _mark(row), **{name: row[name] * row.get("one_in", 1) for name in counts}, **{name: row[name] for name in kept}}
-        for row in found
+        {
+            "says": _mark(row),
+            **{name: row[name] * row.get("one_in", 1) for name in ("dead_letters", "at_rest")},
+            **{name: row[name] for name in kept},
+        }
+        for row in shown["dead_letter_clusters"]
     ]
 
 

@@ -14,7 +14,7 @@ from facade.programs.console.web import reports
 from facade.programs.console.web.reports import Cause, Reports
 from tests.unit.cli.service import Service
 from tests.unit.console.answers import PAGE
-from tests.unit.console.conftest import EVIL, READER, Browser, client_of, lets
+from tests.unit.console.conftest import EVIL, READER, Browser, client_of, lets, queue
 
 CAUSE: dict[str, Any] = {
     "says": f"country {EVIL}", "dead_letters": 1200, "at_rest": 7, "share": 0.5, "queues": ["orders"],
@@ -72,6 +72,11 @@ async def test_letters_have_their_causes_beside_them(tmp_path: Path, service: Se
         assert "1,200" in shown and "2026-11-02" in shown
         written(tmp_path, "a", {**SUMMARY, "causes": []}, 200)
         assert "knows no cause" in (await browser.get("/queue/orders/letters")).text
+        service.on("GET /v1/queues/orders", (200, queue(mask=["country"])))
+        lets(service, ["get_queue", "query"], [])
+        assert "h-causes" not in (await browser.get("/queue/orders/letters")).text
+        lets(service, ["get_queue", "query", "unmask"], [])
+        assert "h-causes" in (await browser.get("/queue/orders/letters")).text
         # Who may not look at messages is not told what their bodies have in common.
         lets(service, [*READER, "redrive"], [])
         assert "h-causes" not in (await browser.get("/queue/orders/letters")).text

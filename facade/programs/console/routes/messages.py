@@ -105,9 +105,10 @@ def send(visit: Visit) -> Response:
 
 def letters(visit: Visit) -> Response:
     """Dead letters of a queue, to choose those that are to live again; their causes, for who may
-    look at messages: a cause is told by what their bodies have in common.
+    look at whole messages: a cause is told by what their bodies have in common.
     """
-    report = visit.site.reports.newest() if Verb.QUERY in visit.may else None
+    may_see = Verb.QUERY in visit.may and (Verb.UNMASK in visit.may or visit.seen.get("mask") == [])
+    report = visit.site.reports.newest() if may_see else None
     return visit.page("letters.html", queue=visit.seen, may=visit.may, reasons=DEATHS, report=report, **_search(visit, "ready"))
 
 
