@@ -61,7 +61,8 @@ def put(session: Session, document: dict[str, Any], prune: Sequence[str], *, dry
 
 def parts(document: Document) -> list[Document]:
     """The document, or what it is cut into: each part has some queues, and those that their dead
-    letters go to, so that it can be planned by itself. Users come with the first. Raises Failure: a queue and its dead-letter queues are too much for one.
+    letters go to, so that it can be planned by itself. Users come with the first. Raises Failure: a
+    queue and its dead-letter queues are too much for one.
     """
     queues = document.get("queues")
     if not isinstance(queues, list) or not all(isinstance(one, dict) and isinstance(one.get("name"), str) for one in queues):
