@@ -229,8 +229,9 @@ class State(Struct, frozen=True):
 class TagCounts(Struct, frozen=True):
     """Exact counts of one tag's window in one unit; `ahead` is how many at or above the cursor were
     taken already, open or settled; `deferred` are not in it. `lowest` is the lowest open offset,
-    which may be below the floor when it was deferred; the floor with many open messages. `totals`:
-    what was ever done under the tag here.
+    which may be below the floor when it was deferred; the floor with many open messages. Of a fair
+    unit: how many ready messages are `set_back`, and the digests of the groups that are `noisy`.
+    `totals`: what was ever done under the tag here.
     """
 
     ready: int
@@ -242,6 +243,8 @@ class TagCounts(Struct, frozen=True):
     ahead: int
     deferred: int
     lowest: int
+    set_back: int = 0
+    noisy: Sequence[bytes] = ()
     totals: Totals = Totals()
 
     @property

@@ -11,6 +11,7 @@ import contextlib
 import heapq
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from operator import attrgetter
 from typing import TYPE_CHECKING, Annotated
 
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -37,6 +38,8 @@ WITHIN_S = 2.0
 MESSAGES = "leaseway_queue_messages"
 AGE = "leaseway_queue_oldest_message_age_seconds"
 PAUSED = "leaseway_queue_paused"
+NOISY = "leaseway_queue_noisy_groups"
+SET_BACK = "leaseway_queue_set_back_messages"
 SENT = "leaseway_queue_sent_total"
 _DONE_ABOUT = {
     "received": "Deliveries, by queue and tag; those that no answer carried are none.",
@@ -51,9 +54,13 @@ FAMILIES = {
     MESSAGES: "Messages of a queue that are not settled, by state, added up over its tags.",
     AGE: "Age of the oldest message of a queue that is not settled, leased ones and delays under five minutes too; 0 = none.",
     PAUSED: "1 while nobody receives from a queue, or under a tag of it, because it is paused; 0 = it is not.",
+    NOISY: "Groups of a standard queue that have more than a tenth of what is in flight, added up over its tags.",
+    SET_BACK: "Ready messages of such groups that are behind those of others, added up over tags.",
     SENT: "Records written to a queue since it was made.",
     **{family: _DONE_ABOUT[name] for family, name in DONE.items()},
 }
+# One number of a row, by the metric that has it.
+_NUMBERS = {PAUSED: attrgetter("paused"), SENT: attrgetter("sent"), NOISY: attrgetter("noisy"), SET_BACK: attrgetter("set_back")}
 RETENTION = "leaseway_queue_retention_seconds"
 IN_FLIGHT_LIMIT = "leaseway_queue_in_flight_limit"
 # What a queue is set to, for shares of it.
@@ -87,16 +94,14 @@ def lines(rows: Iterable[QueueCounts], families: Iterable[str], now_ms: int) -> 
         yield from _head(family, FAMILIES[family])
         if family in DONE:
             yield from _done(counted, family)
-        elif family == SENT:
+        elif family in _NUMBERS:
+            number = _NUMBERS[family]
             for row in counted:
-                yield f'{family}{{queue="{row.name}"}} {row.sent}\n'
+                yield f'{family}{{queue="{row.name}"}} {number(row):d}\n'
         elif family == AGE:
             for row in counted:
                 age_s = max(0, now_ms - row.oldest_at_ms) / 1000 if row.oldest_at_ms else 0
                 yield f'{family}{{queue="{row.name}"}} {age_s}\n'
-        elif family == PAUSED:
-            for row in counted:
-                yield f'{family}{{queue="{row.name}"}} {row.paused:d}\n'
         else:
             for row in counted:
                 for state in STATES:

@@ -3,20 +3,20 @@
 -- KEYS 1 meta hash: generation, seq, fifo, c:<tag> cursors, f:<tag> floors, n:<tag>, a:<tag>, d:<tag>, t:<tag>,
 --   unfiled, and the totals of each tag
 -- KEYS 2 outbox list: journal entries
--- KEYS + per tag: visible zset, delayed zset, delivery hash
+-- KEYS + per tag: visible zset, delayed zset, delivery hash, groups zset
 -- ARGV 1 generation
 -- ARGV 2 now: ms, the time of the service; 0 = Redis' clock (tests)
 -- ARGV + tag ids
 -- OUT 1 status
 -- OUT 2 tags: {ready, delayed, leased, parked, cursor, floor, how many are taken ahead of the cursor, how many are
---   deferred, lowest open offset, and what was ever done under it in the order of include/totals.lua, per tag}; of more
---   than 2000 open messages the lowest is the floor
+--   deferred, lowest open offset, how many are set back, {noisy group ...}, and what was ever done under it in the
+--   order of include/totals.lua, per tag}; of more than 2000 open messages the lowest is the floor
 -- STATUS OK LOST
 -- INV floor <= every open offset of its tag, but for what was brought; <= all that is deferred and not in the wheel; it
 --   never falls
 -- COST O(tags x min(open, 2000 + steps of the floor))
--- VERSION 7
--- INCLUDE clock journal guard totals
+-- VERSION 8
+-- INCLUDE clock journal guard groups fair totals
 local meta, outbox = KEYS[1], KEYS[2]
 local now = clock(ARGV[2])
 local out, unfiled = {}, tonumber(redis.call('HGET', meta, 'unfiled') or math.huge)
@@ -46,7 +46,7 @@ local function floor_of(id, visible, cursor, open)
   return found, math.min(lowest, found)
 end
 for i = 3, #ARGV do
-  local k = 2 + (i - 3) * 3
+  local k = 2 + (i - 3) * 4
   local visible, delayed = KEYS[k + 1], KEYS[k + 2]
   local unit, refused = guard(meta, ARGV[1], ARGV[i], visible, KEYS[k + 3])
   if refused then return refused end
@@ -62,7 +62,11 @@ for i = 3, #ARGV do
   local floor, lowest = floor_of(ARGV[i], visible, cursor, open)
   local ahead = tonumber(unit.ahead or '0')
   local leased = open - ready - waiting - parked
-  for _, v in ipairs({ready, waiting, leased, parked, cursor, floor, ahead, deferred, lowest}) do
+  local set_back, groups = 0, {}
+  if unit.fair then
+    set_back, groups = redis.call('ZCOUNT', visible, '-inf', '(0'), noisy_ones(KEYS[k + 4])
+  end
+  for _, v in ipairs({ready, waiting, leased, parked, cursor, floor, ahead, deferred, lowest, set_back, groups}) do
     out[#out + 1] = v
   end
   for _, v in ipairs(totals_of(meta, ARGV[i])) do out[#out + 1] = v end

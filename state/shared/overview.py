@@ -32,7 +32,9 @@ class Done(msgspec.Struct, frozen=True, array_like=True, gc=False):
 class Counted(msgspec.Struct, frozen=True, array_like=True):
     """Messages of a queue by their state, over all partitions and tags; when the oldest of them was
     sent (0 = there is none, or that is not known), and when they were counted (epoch ms). `sent`
-    (since the queue was made) and `done` (by the id of a tag) never go back.
+    (since the queue was made) and `done` (by the id of a tag) never go back. `set_back` are the
+    ready messages that noisy groups have behind the others, `noisy` how many groups are, added up
+    over tags.
     """
 
     ready: int
@@ -44,6 +46,8 @@ class Counted(msgspec.Struct, frozen=True, array_like=True):
     as_of_ms: int
     sent: int
     done: dict[int, Done]
+    set_back: int = 0
+    noisy: int = 0
 
 
 _ENCODER = msgspec.msgpack.Encoder()

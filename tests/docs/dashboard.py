@@ -248,6 +248,12 @@ FIFO: Final = (
         "short",
         {"{{queue}}": _worst('max by (queue) (leaseway_queue_messages{state="parked"}) > 0')},
     ),
+    Panel("Noisy groups", "short", {"{{queue}}": _worst("max by (queue) (leaseway_queue_noisy_groups) > 0")}),
+    Panel(
+        "Messages behind those of quiet groups",
+        "short",
+        {"{{queue}}": _worst("max by (queue) (leaseway_queue_set_back_messages) > 0")},
+    ),
     Panel(
         "Groups",
         "ops",

@@ -25,10 +25,12 @@ from facade.http.queue_metrics import (
     FAMILIES,
     IN_FLIGHT_LIMIT,
     MESSAGES,
+    NOISY,
     PAUSED,
     RECEIVES,
     RETENTION,
     SENT,
+    SET_BACK,
     TOTAL,
     WAITING,
 )
@@ -113,6 +115,17 @@ MEANINGS = {
     RETENTION: ("gauge", "The `queue`'s retention: after so long a message that nobody acked is dropped."),
     IN_FLIGHT_LIMIT: ("gauge", "Messages of the `queue` that may be leased at once, under each tag."),
     PAUSED: ("gauge", "1 while a `queue`, or a tag of it, is paused: nobody receives from it. Of the same queues."),
+    NOISY: (
+        "gauge",
+        "[Noisy](sqs.md#fair-queues) groups of a standard `queue`, added up over its tags. Of the same queues.",
+    ),
+    SET_BACK: (
+        "gauge",
+        (
+            "Ready messages of noisy groups that are behind those of quiet ones, as far as receives have met them. "
+            "Of the same queues."
+        ),
+    ),
     SENT: (
         "counter",
         (

@@ -121,3 +121,17 @@ async def test_a_fair_queue_survives_the_loss_of_redis(make_engine: MakeEngine, 
     await engine.queues.purge(BY, "q")
     await put(engine, "q", "a", ["after"])
     assert await drain(engine, "q", expect=1) == ["after"]
+
+
+async def test_a_group_that_is_noisy_in_several_partitions_is_one(own_engine: Engine) -> None:
+    await own_engine.queues.create_queue(BY, "q", QueueSettings(lease_ms=60_000, partitions=3))
+    for _ in range(9):
+        await put(own_engine, "q", "a", ["a"] * 100)
+    taken = [one for _ in range(9) for one in await receive(own_engine, "q", max=10)]
+    assert {one.partition for one in taken} == {0, 1, 2}
+
+    async def counted() -> bool:
+        (row,) = await own_engine.queues.count_each(BY, "q")
+        return (row.noisy, row.leased) == (1, len(taken))
+
+    await eventually(counted, 8.0)

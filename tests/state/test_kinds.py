@@ -74,3 +74,37 @@ async def test_a_forgotten_queue_leaves_no_kind_behind(store: Store) -> None:
     await receive(store, unit)
     await store.upkeep.forget([unit], [0])
     assert store.units.kinds == {}
+
+
+async def test_which_groups_are_noisy_is_told_and_how_much_of_theirs_is_set_back(store: Store) -> None:
+    unit = Unit(secrets.token_hex(6), 0)
+    await store.upkeep.open(unit, 1, [(0, 0)])
+    groups = [b"groupone"] * 3 + [b"grouptwo"] + [b"groupone"] * 4 + [b"group%3d" % n for n in range(40)]
+    rows = [LoadEntry(offset, PACKED, "1", group=group) for offset, group in enumerate(groups)]
+
+    async def told() -> tuple[int, set[bytes]]:
+        (counts,) = await store.upkeep.info(unit, 1, [0], now_ms=NOW)
+        return counts.set_back, {*counts.noisy}
+
+    await store.leases.load(unit, 1, [0], rows[:2], now_ms=NOW)
+    assert await told() == (0, set()), "nothing is in flight"
+    assert await receive(store, unit) == ([0], 2)
+    assert await told() == (0, {b"groupone"})
+    await store.leases.load(unit, 1, [0], rows[2:], now_ms=NOW)
+    assert await told() == (5, {b"groupone"})
+    ((offset,), _) = await receive(store, unit)
+    assert await told() == (6, {b"groupone", groups[offset]}), "it has met the one that was there before"
+    for _ in range(40):
+        await receive(store, unit)
+    assert (await told())[1] == set(), "none has more than a tenth of 42"
+
+
+async def test_units_without_groups_and_fifo_units_have_no_noisy_ones(store: Store) -> None:
+    for fifo in (False, True):
+        unit = Unit(secrets.token_hex(6), 0)
+        await store.upkeep.open(unit, 1, [(0, 0)], fifo=fifo)
+        rows = [LoadEntry(n, PACKED, "1", group=b"groupone" if fifo else b"", dedup=b"id%d" % n) for n in range(3)]
+        await store.leases.load(unit, 1, [0], rows, now_ms=NOW)
+        await receive(store, unit)
+        (counts,) = await store.upkeep.info(unit, 1, [0], now_ms=NOW)
+        assert (counts.set_back, [*counts.noisy]) == (0, [])

@@ -97,7 +97,11 @@ class Counting:
                 oldest_ms = min(oldest_ms or at_ms, at_ms)
         sent = self._shown.sent(queue.incarnation, sum(ends.get((queue.topic, unit.partition), 0) for unit in queue.units))
         done = self._shown.done(queue.incarnation, _totals(queue.tag_ids, units))
-        return Counted(ready, delayed, leased, parked, stored, oldest_ms, self._clock.now_ms(), sent, done)
+        # A group may be noisy in several partitions.
+        noisy = {(place, group) for tags in units for place, tag in enumerate(tags) for group in tag.noisy}
+        set_back = sum(tag.set_back for tags in units for tag in tags)
+        now_ms = self._clock.now_ms()
+        return Counted(ready, delayed, leased, parked, stored, oldest_ms, now_ms, sent, done, set_back, len(noisy))
 
 
 def _totals(tags: Sequence[int], units: Iterable[Sequence[TagCounts]]) -> dict[int, Totals]:

@@ -102,4 +102,6 @@ def _shown(queue: Queue, row: Counted | None) -> QueueCounts:
         paused=bool(queue.paused),
         sent=row.sent,
         done={tag.name: row.done[tag.id] for tag in queue.tags if tag.id in row.done},
+        set_back=row.set_back,
+        noisy=row.noisy,
     )

@@ -8,6 +8,15 @@ local function noisy(groups, group)
   local own = tonumber(redis.call('ZSCORE', groups, group) or '0') % APART
   return own * 10 > tonumber(redis.call('ZSCORE', groups, TOTAL) or '0') % APART
 end
+-- The groups that are noisy: nine at most, for each has more than a tenth.
+local function noisy_ones(groups)
+  local share = math.floor(tonumber(redis.call('ZSCORE', groups, TOTAL) or '0') % APART / 10)
+  local found = redis.call('ZRANGEBYSCORE', groups, '(' .. share, '(' .. APART)
+  for _, group in ipairs(redis.call('ZRANGEBYSCORE', groups, '(' .. APART + share, '(' .. 2 * APART)) do
+    found[#found + 1] = group
+  end
+  return found
+end
 local function in_flight(groups, group, by)
   redis.call('ZADD', groups, 'NX', APART, group)
   if tonumber(redis.call('ZINCRBY', groups, by, group)) == APART then redis.call('ZREM', groups, group) end
