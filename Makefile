@@ -20,7 +20,7 @@ OTEL_STAMP := .venv/.otel-$(call sum,requirements/otel.lock)
 DEMO_STAMP := .venv/.demo-$(call sum,requirements/demo.lock)
 TEST_STAMP := .venv/.test-$(call sum,requirements/test.lock)
 BROKER_JARS := $(LW_JARS)/.make-broker-$(call sum,facade/programs/stack/processes/ivy.xml facade/programs/stack/class_archive.py)
-SPARK_JARS := $(LW_JARS)/.make-spark-$(call sum,facade/programs/stack/processes/ivy.xml)
+SPARK_JARS := $(LW_JARS)/.make-spark-$(call sum,facade/programs/stack/processes/ivy.xml spark/warm_up.py)
 # Clients of other services, for the tests: each lock in a folder of its own, and programs of the JavaScript and Go worlds.
 CLIENT_LOCKS := $(wildcard tests/conformance/*/*.lock)
 CLIENT_SOURCES := tests/conformance/sqs/celery.lock:kombu
@@ -81,6 +81,9 @@ $(SPARK_STAMP) $(OTEL_STAMP) $(DEMO_STAMP) $(TEST_STAMP): .venv/.%: $(RUN_STAMP)
 $(BROKER_JARS) $(SPARK_JARS): $(LW_JARS)/.make-%: $(RUN_STAMP)
 	@test -f $@ || $(BIN)/leaseway jars $(firstword $(subst -, ,$*))
 	@rm -f $(LW_JARS)/.make-$(firstword $(subst -, ,$*))-* && touch $@
+
+# With PySpark, Spark's class archive is made too.
+$(SPARK_JARS): | $(SPARK_STAMP)
 
 # Not built: nobody is stopped, and the next set-up tries again.
 $(FRONT_STAMP): $(CRATE)

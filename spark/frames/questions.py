@@ -28,15 +28,14 @@ def open_views(tables: Tables, plan: Callable[[SparkSession], Any], text: str) -
     all that it may name besides. Raises AnalysisException, ParseException: it is wrong. What the
     views share is kept in the session: one session is for one question.
     """
-    empty_views(tables.spark_session)
+    named = [name for name in FRAMES if re.search(rf"\b{name}\b", text, re.IGNORECASE)]
+    if not named:
+        return []
+    empty_views(tables.spark_session, named)
     wanted = wanted_of(plan(tables.spark_session))
-    named = [name for name in FRAMES if name in wanted or re.search(rf"\b{name}\b", text, re.IGNORECASE)]
     views = _Views(tables, {name: wanted.get(name, _ALL) for name in named})
-    for name in FRAMES:
-        if name in named:
-            views.frame(name).createOrReplaceTempView(name)
-        else:
-            tables.spark_session.catalog.dropTempView(name)
+    for name in named:
+        views.frame(name).createOrReplaceTempView(name)
     return named
 
 

@@ -9,7 +9,7 @@ question sees of it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,12 +58,14 @@ class Wanted:
         return Wanted(queues, Span(low, high))
 
 
-def empty_views(spark_session: SparkSession) -> None:
-    """Makes each frame a temporary view without rows, of which the optimizer does not know that."""
+def empty_views(spark_session: SparkSession, names: Collection[str] = tuple(FRAMES)) -> None:
+    """Makes each of these frames a temporary view without rows, of which the optimizer does not
+    know that.
+    """
     context: Any = spark_session.sparkContext
     session: Any = spark_session._jsparkSession  # noqa: SLF001 - PySpark can't make such a frame
-    for name, shape in FRAMES.items():
-        frame = session.createDataFrame(context._jsc.emptyRDD(), session.parseDataType(shape.json()))  # noqa: SLF001
+    for name in names:
+        frame = session.createDataFrame(context._jsc.emptyRDD(), session.parseDataType(FRAMES[name].json()))  # noqa: SLF001
         DataFrame(frame, spark_session).createOrReplaceTempView(name)
 
 

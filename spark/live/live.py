@@ -118,7 +118,7 @@ class Live:
         self._tell("events", number)
 
     def _write(self, frame: DataFrame, path: str) -> None:
-        frame.coalesce(1).write.mode("overwrite").parquet(str(self._out / path))
+        frame.hint("rebalance").write.mode("overwrite").parquet(str(self._out / path))
 
     def _state(self, name: str, number: int, shape: StructType) -> DataFrame:
         """The state that the micro-batch before left."""

@@ -217,7 +217,8 @@ def _write(frame: DataFrame, path: Path, end: datetime) -> DataFrame:
     if "date" not in frame.columns:
         moments = [name for name in ("minute", "hour") if name in frame.columns]
         dated = frame.withColumn("date", F.to_date(moments[0]) if moments else F.lit(end).cast("date"))
-    dated.coalesce(1).write.mode("overwrite").partitionBy("date").parquet(str(path))
+    # One file a day; several when there is much: not one task for all.
+    dated.hint("rebalance", "date").write.mode("overwrite").partitionBy("date").parquet(str(path))
     # The schema is known: a report without rows has no file to ask for it.
     return frame.sparkSession.read.schema(dated.schema).parquet(str(path))
 

@@ -48,7 +48,7 @@ def write_staging(tables: Tables, folder: str, begin: Callable[[str], None]) -> 
     told what is begun.
     """
     begin("messages")
-    queues = kept(tables.queues().coalesce(1), f"{folder}/queues")
+    queues = kept(tables.queues(), f"{folder}/queues")
     slim = with_wanted_tags(tables.unjudged_messages(), queues).select(*SLIM)
     messages = tables.within(judged(kept(slim, f"{folder}/messages")), "sent_at")
     begin("journal")

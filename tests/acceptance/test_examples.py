@@ -213,3 +213,4 @@ def test_spark_counts_the_messages_in_the_topic(up: Up, client: Client) -> None:
     ended = subprocess.run(command, capture_output=True, text=True, timeout=180, check=False)
     assert ended.returncode == 0, ended.stderr[-3000:]
     assert ended.stdout.splitlines()[-3:] == ["-\t1", "a\t3", "b\t1"]
+    assert " INFO " not in ended.stderr

@@ -35,16 +35,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"))
 
 
+def found_spark() -> str:
+    """The connectors for `spark.jars`; a test that needs what is not here is skipped."""
+    try:
+        find_java()
+        return ",".join(map(str, connectors()))
+    except StackError as error:
+        absent(str(error))
+
+
 @pytest.fixture(scope="session")
 def spark_session() -> Iterator[SparkSession]:
     """A session of 2 threads. One JVM serves all tests: it takes seconds to start."""
-    try:
-        find_java()
-        jars = ",".join(map(str, connectors()))
-    except StackError as error:
-        absent(str(error))
     settings = {
-        "spark.jars": jars,
+        "spark.jars": found_spark(),
         "spark.driver.memory": "1g",
         "spark.default.parallelism": "2",
         **QUICK_SQL,

@@ -4,13 +4,14 @@ secret of the cluster.
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
-from facade.programs.stack.processes.spark_submit import command
+from facade.programs.stack.processes.spark_submit import command, run
 
 LOOPBACK = "127.0.0.1"
 
@@ -59,3 +60,17 @@ def test_a_job_of_the_user_is_guarded_unless_its_owner_says_otherwise(
     (tmp_path / "spark-defaults.conf").write_text("spark.master yarn\n")
     monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
     assert not [word for word in command(["job.py"]) if word.startswith(("spark.driver", "spark.auth"))]
+
+
+def test_a_file_of_the_user_gets_the_memory_and_the_logs_that_the_page_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[dict[str, str]] = []
+    monkeypatch.setattr(os, "execve", lambda _program, _words, environment: begun.append(environment))
+    monkeypatch.setenv("SPARK_SUBMIT_OPTS", "-Dmine=1")
+    monkeypatch.delenv("SPARK_DRIVER_MEMORY", raising=False)
+    run(["count.py"])
+    monkeypatch.setenv("SPARK_DRIVER_MEMORY", "3g")
+    run(["count.py"])
+
+    assert [environment["SPARK_DRIVER_MEMORY"] for environment in begun] == ["2g", "3g"]
+    options = begun[0]["SPARK_SUBMIT_OPTS"].split()
+    assert "-Dleaseway.spark.log=WARN" in options and options[-1] == "-Dmine=1"

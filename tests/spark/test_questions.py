@@ -93,6 +93,13 @@ def test_a_question_reads_each_topic_that_it_needs_once_and_gets_what_the_whole_
     spark_session.catalog.clearCache()
 
 
+def test_a_question_that_names_no_view_asks_nobody(spark_session: SparkSession) -> None:
+    def plan(_: SparkSession) -> object:
+        raise AssertionError("nothing is planned")
+
+    assert open_views(Tables(spark_session, Log("127.0.0.1:1", "nowhere")), plan, "SELECT 1") == []
+
+
 def test_times_in_a_condition_bound_the_offsets(spark_session: SparkSession, log: Log) -> None:
     def offsets(condition: str) -> tuple[int, int]:
         asked = _asked(spark_session, log, f"SELECT offset FROM messages WHERE queue = 'orders' AND {condition}")

@@ -230,6 +230,7 @@ def _jars_arguments(parser: argparse.ArgumentParser) -> None:
 def _jars(given: argparse.Namespace) -> int:
     from facade.programs.stack import class_archive
     from facade.programs.stack.processes.jars import SETS, fetch
+    from facade.programs.stack.processes.spark_submit import make_archive
 
     if unknown := [name for name in given.sets if name not in SETS]:
         raise StackError(f"no set of jars is called {unknown[0]!r}; there are {' and '.join(SETS)}")
@@ -237,6 +238,8 @@ def _jars(given: argparse.Namespace) -> int:
     say(f"the jars are in {fetch(say, sets)}")
     if "broker" in sets:
         class_archive.make(say)
+    if "spark" in sets:
+        make_archive(say)
     return 0
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,6 +12,7 @@ from facade.programs.stack.data.credentials import CONTROLLER, SERVICE, Credenti
 from facade.programs.stack.data.folder import DataFolder, Identity, full_disk, replace
 from facade.programs.stack.processes.child import Program
 from facade.programs.stack.processes.errors import StackError
+from facade.programs.stack.processes.jars import archive_of
 from facade.programs.stack.processes.programs import broker_class_path, find_java, jars_folder
 from facade.programs.stack.processes.settings import AFTER_KILL, BROKER_PROPERTIES, JVM_FLAGS, replication
 from facade.programs.stack.reach import kafka_at
@@ -113,12 +113,8 @@ def java_command(folder: Path) -> tuple[str, ...]:
 
 
 def class_archive(java: str) -> Path:
-    """Where the class archive is, or would be: each Java and each set of jars has one of its
-    own.
-    """
-    real, jars = Path(java).resolve(), jars_folder() / "broker"
-    parts = [real, real.stat().st_size, jars.resolve(), *sorted(jar.name for jar in jars.glob("*.jar"))]
-    return jars_folder() / f"broker-{hashlib.sha256(repr(parts).encode()).hexdigest()[:16]}.jsa"
+    """Where Kafka's class archive is, or would be."""
+    return archive_of("broker", java, jars_folder() / "broker")
 
 
 async def answers(port: int) -> bool:

@@ -79,6 +79,15 @@ def pinned_sums() -> dict[str, str]:
     return {name: digest for digest, name in (line.split() for line in SUMS_FILE.read_text().splitlines())}
 
 
+def archive_of(name: str, java: str, jars: Path) -> Path:
+    """Where the class archive of a JVM's jars is, or would be: each Java and each set of jars has
+    one of its own.
+    """
+    real = Path(java).resolve()
+    parts = [real, real.stat().st_size, jars.resolve(), *sorted(jar.name for jar in jars.glob("*.jar"))]
+    return jars_folder() / f"{name}-{hashlib.sha256(repr(parts).encode()).hexdigest()[:16]}.jsa"
+
+
 def check(folder: Path, name: str, sums: Mapping[str, str]) -> None:
     """Raises StackError unless the jars of a set are those of `sums`, no more and no fewer. A jar
     that is another one is deleted, so that nothing runs it.

@@ -1,15 +1,26 @@
-"""Runs a PySpark file, or a shell, with the pinned Kafka and Avro connectors: `leaseway spark`."""
+"""Runs Spark here with the pinned Kafka and Avro connectors: a PySpark file, or a shell (`leaseway
+spark`), or a job of our own.
+
+A JVM spends most of the processor time of a small question on loading and verifying Spark's
+classes. `leaseway jars spark` makes a class archive, from which a driver maps them; without it, or
+with one of another Java or of another Spark, a driver starts as before.
+"""
 
 from __future__ import annotations
 
 import importlib.util
 import os
 import re
+import shlex
+import subprocess
 import sys
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Callable, Sequence
+from importlib.resources import files
 from pathlib import Path
 
 from facade.programs.stack.processes.errors import StackError
+from facade.programs.stack.processes.jars import archive_of
 from facade.programs.stack.processes.programs import find_java, jars_folder
 from spark.guard import guard
 
@@ -17,6 +28,15 @@ _MASTER = re.compile(r"(?:--master[ =]|spark\.master=)(\S+)")
 # Jars that Spark brings itself in the same or a newer version; two of a kind on one class path are
 # trouble.
 _SPARK_HAS = ("scala-library", "scala-parallel", "slf4j-api", "lz4-java", "snappy-java", "jsr305", "xz", "spark-tags")
+DRIVER_MEMORY = "2g"
+# Jobs of some minutes: the collector that does most work in least time.
+_COLLECTOR = "-XX:+UseParallelGC"
+# For a question, Java's first compiler alone: the second one takes more time than it saves. It has
+# room for all of Spark's code only when it is told.
+ONE_COMPILER = ("-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=240m")
+# The JVM says on stdout, where the rows go, that it can't use an archive.
+_SILENT = "-Xlog:disable"
+_ARCHIVE_S = 600.0
 
 
 def command(arguments: Sequence[str]) -> list[str]:
@@ -62,8 +82,60 @@ def connectors() -> list[Path]:
     return jars
 
 
+def submit_arguments(*java: str) -> str:
+    """What PySpark starts the driver of a job of ours with (`PYSPARK_SUBMIT_ARGS`): the connectors,
+    the memory, more options of the JVM. Raises StackError.
+    """
+    archive = class_archive(find_java())
+    options = [_COLLECTOR, *_logs("ERROR"), *java]
+    if archive.exists():
+        options += [_SILENT, f"-XX:SharedArchiveFile={archive}"]
+    jars, memory = ",".join(map(str, connectors())), os.environ.get("SPARK_DRIVER_MEMORY", DRIVER_MEMORY)
+    return shlex.join(["--jars", jars, "--driver-memory", memory, "--driver-java-options", shlex.join(options), "pyspark-shell"])
+
+
+def _logs(level: str) -> list[str]:
+    """Java options with which Spark logs from `level` on, to stderr."""
+    return [f"-Dlog4j2.configurationFile={files('spark') / 'log4j2.xml'}", f"-Dleaseway.spark.log={level}"]
+
+
+def class_archive(java: str) -> Path:
+    """Where Spark's class archive is, or would be. Raises StackError: no PySpark."""
+    return archive_of("spark", java, spark_home() / "jars")
+
+
+def make_archive(say: Callable[[str], None]) -> None:
+    """Makes the class archive when it is not there: runs small questions once. Nothing without
+    PySpark; a failure is said, and harms nobody. Raises StackError when Java is missing.
+    """
+    if importlib.util.find_spec("pyspark") is None:
+        return
+    file = class_archive(find_java())
+    if file.exists():
+        return
+    say("starting Spark once, to make its class archive (150 MB): later jobs start in less time")
+    try:
+        with tempfile.TemporaryDirectory(dir=file.parent) as name:
+            made = Path(name) / "classes.jsa"
+            words = submit_arguments(*ONE_COMPILER, f"-XX:ArchiveClassesAtExit={made}", _SILENT)
+            root = str(Path(str(files("spark"))).parent)
+            subprocess.run(
+                [sys.executable, "-m", "spark.warm_up"],
+                env={**os.environ, "PYSPARK_SUBMIT_ARGS": words, "PYTHONPATH": root},
+                check=True,
+                capture_output=True,
+                timeout=_ARCHIVE_S,
+            )
+            made.replace(file)
+    except (StackError, OSError, subprocess.SubprocessError) as error:
+        say(f"Spark's class archive is not made ({error}): jobs take longer to start")
+
+
 def run(arguments: Sequence[str]) -> int:
     """Becomes the Spark program; returns only by raising StackError."""
     words = command(arguments)
     environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
+    environment.setdefault("SPARK_DRIVER_MEMORY", DRIVER_MEMORY)
+    # Before what the user says, who may log otherwise.
+    environment["SPARK_SUBMIT_OPTS"] = f"{shlex.join(_logs('WARN'))} {environment.get('SPARK_SUBMIT_OPTS', '')}"
     os.execve(words[0], words, environment)  # noqa: S606 - the command is ours
