@@ -18,6 +18,8 @@ _ABOUT = (
     "A cause is a group of dead letters whose bodies have in common what messages that succeeded do not have."
 )
 
+NOTHING_SUCCEEDED = "no cause can be told, since no message of the queue succeeded"
+
 
 def dead_letters(shown: Figures) -> str:
     """All about dead letters; one sentence when there are none."""
@@ -115,9 +117,13 @@ def _causes(shown: Figures) -> str:
 
 
 def _mark(row: Row) -> str:
-    """The thing that most sets a cluster apart, in few words."""
+    """The thing that most sets a cluster apart, in few words; where nothing succeeded, that there
+    is nothing to set it apart from.
+    """
     if not row["apart"]:
         return str(row["shape"])
+    if all(mark["in_succeeded"] is None for mark in row["apart"]):
+        return NOTHING_SUCCEEDED
     first = row["apart"][0]
     return f"{first['field']} {first['what']}".strip()
 

@@ -156,6 +156,24 @@ def test_like_is_compared_with_like(spark_session: SparkSession) -> None:
     assert sorted(tuple(row["marks"]) for row in found) == [(" format json",), (" format json", "b is not there")]
 
 
+def test_without_a_message_that_succeeded_no_mark_has_a_share(spark_session: SparkSession) -> None:
+    dead = [
+        {
+            "queue": "q.dead",
+            "source_queue": "q",
+            "partition": 0,
+            "offset": n,
+            "body": b'{"a": 1}',
+            "body_text": '{"a": 1}',
+        }
+        for n in range(40)
+    ]
+    marked = with_marks(frame(spark_session, DEAD_LETTERS, *dead), frame(spark_session, MESSAGES))
+
+    found = marked.select(F.explode("marks").alias("mark")).select("mark.*").distinct().collect()
+    assert found and {row["usual"] for row in found} == {None}
+
+
 def test_too_few_dead_letters_have_no_cluster(spark_session: SparkSession) -> None:
     dead_letters = frame(
         spark_session, DEAD_LETTERS,

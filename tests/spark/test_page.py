@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from spark.page.charts import nice
+from spark.page.dead_letters import NOTHING_SUCCEEDED, causes
 from spark.page.labels import count, duration, share, short, size
 from spark.page.page import page_of
 from tests.browser.chromium import Page
@@ -178,3 +179,16 @@ def test_numbers_are_written_as_people_read_them() -> None:
         [0, 20, 40, 60],
         [0, 50, 100, 150, 200],
     ]
+
+
+def test_dead_letters_of_a_queue_where_nothing_succeeded_have_no_cause() -> None:
+    cause = {
+        "shape": "a: number", "dead_letters": 40, "at_rest": 40, "share": 1.0, "queues": ["q.dead"],
+        "source_queues": ["q"], "reasons": ["exhausted"],
+    }  # fmt: skip
+    alike = {"field": "", "what": "format json", "in_cluster": 1.0, "in_succeeded": None}
+    none = {"dead_letter_clusters": [{**cause, "apart": [alike]}]}
+    some = {"dead_letter_clusters": [{**cause, "apart": [alike, {**alike, "in_succeeded": 0.0}]}]}
+
+    assert [found["says"] for found in causes(none)] == [NOTHING_SUCCEEDED]
+    assert [found["says"] for found in causes(some)] == ["format json"]
