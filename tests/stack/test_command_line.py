@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -409,3 +409,84 @@ def test_definitions_go_from_one_service_to_another(leaseway: Leaseway, admin: L
     (gone,) = admin.json("apply", "-f", str(file), "--prune", "tags", "--yes")
     assert (gone["action"], gone["kind"], gone["queue"], gone["name"]) == ("delete", "tag", "defs-orders", "eu")
     assert admin.names("tag", "ls", "defs-orders") == ["default"]
+
+
+def until(look: Callable[[], bool]) -> None:
+    """Returns when something is so, within 30 s."""
+    end = time.monotonic() + 30
+    while not look():
+        assert time.monotonic() < end
+        time.sleep(0.2)
+
+
+def test_the_everyday_tasks_of_the_console_are_done_by_the_command_line_alone(  # noqa: PLR0915 - a day of work
+    admin: Leaseway, tmp_path: Path
+) -> None:
+    """What tests/stack/test_console.py does with pages, task by task, and how each ends is asked of
+    the command line, too.
+    """
+    ok, ask, names = admin.ok, admin.json, admin.names
+    # 1, 2: queues for dead letters and with a policy; 3: another setting; what is wrong is said.
+    for name in ("day.dead", "day"):
+        ok("queue", "create", name, "--lease-seconds", "45")
+    ok("queue", "set", "day", "--dead-letter-queue", "day.dead", "--dead-letter-after", "3")
+    assert ask("queue", "set", "day", "--lease-seconds", "60")["redrive_policy"]["max_receive_count"] == 3
+    assert "99999" in admin.run("queue", "set", "day", "--lease-seconds", "99999").err
+    # 4: a tag; 5: nobody receives under it, and who asks is told why; 6: it begins anew.
+    ok("tag", "create", "day", "audit", "--where", "kind=retail")
+    ok("tag", "pause", "day", "audit", "--reason", "the shop moves")
+    assert "paused by admin: the shop moves" in admin.run("message", "receive", "day", "--tag", "audit").err
+    ok("tag", "resume", "day", "audit")
+    ok("tag", "seek", "day", "audit", "--to", "earliest", "--yes")
+    # 7: a message with an attribute, of stdin; 8: looks that count nothing; 9: its life.
+    (one,) = names("message", "send", "day", "-", "--attribute", "kind=retail", given="hello")
+    assert [row["body"] for row in ask("message", "search", "day", "--text", "hell")] == ["hello"]
+    assert ask("message", "peek", "day", "--where", "kind=other") == []
+    assert ask("message", "show", "day", one)["receive_count"] == 0
+    assert [event["kind"] for event in ask("message", "show", "day", one, "--events")] == ["sent"]
+    # 10: it dies with others; 11: a dry run; 12: one goes back; 13: what came of it; 14: the rest.
+    ok("message", "send", "day", *(f"letter {number}" for number in range(9)))
+    killed = 0
+    while killed < 10:
+        handles = names("message", "receive", "day", "--max", "100", "--wait-seconds", "5")
+        if handles:
+            ok("message", "kill", "day", *handles, "--reason", "bad address")
+        killed += len(handles)
+    letters = names("dlq", "show", "day.dead")
+    assert len(letters) == 10
+    assert [row["moved"] for row in ask("dlq", "redrive", "day.dead", "--dry-run")] == [10]
+    task = ask("dlq", "redrive", "day.dead", letters[0], "--wait")
+    assert [row["outcome"] for row in ask("task", "outcomes", task["id"])] == ["moved"]
+    assert ask("dlq", "redrive", "day.dead", "--wait")["moved"] == 9
+    assert task["id"] in names("task", "ls")
+    # 15: a document is compared, and made true.
+    document = ask("export", "--prefix", "day")
+    next(queue for queue in document["queues"] if queue["name"] == "day")["lease_seconds"] = 61
+    file = tmp_path / "day.json"
+    file.write_text(json.dumps({"queues": document["queues"]}))
+    differs = admin.run("diff", "-f", str(file), "-o", "json")
+    assert (differs.code, [change["field"] for change in differs.json]) == (1, ["lease_seconds"])
+    ok("apply", "-f", str(file))
+    assert ask("queue", "show", "day")["lease_seconds"] == 61
+    # 16: a level; an alert; a transaction that is rolled back; a key that only looks.
+    ok("grant", "set", "day", "eve", "use")
+    assert ask("grant", "ls", "day") == [{"principal": "eve", "level": "use"}]
+    ok("grant", "rm", "day", "eve", "--yes")
+    watch = "--subject queue_message_number --measurement count --threshold 1000"
+    assert names("alert", "create", "day", *watch.split()) == names("alert", "ls", "day")
+    (half,) = names("tx", "prepare", "day", "t", "--producer-group", "g")
+    until(lambda: half in names("tx", "ls", "day"))
+    assert ask("tx", "rollback", half)["status"] == "rolled_back"
+    key = ask("key", "create", "day-looker", "--principal", "day-looker", "--role", "reader")
+    looker = Leaseway(admin.endpoint, f"{key['key_id']}:{key['secret']}", admin.variables)
+    assert looker.json("queue", "show", "day")["name"] == "day"
+    assert (looker.run("message", "peek", "day").code, looker.run("queue", "purge", "day", "--yes").code) == (4, 4)
+    # 17: health, and what is in queues; 18: what can't be undone wants a yes.
+    assert {check["status"] for check in ask("doctor")} == {"ok"}
+    until(lambda: "day" in names("top", "--once", "--limit", "1000"))
+    refused = admin.run("queue", "purge", "day")
+    assert (refused.code, "There is no terminal" in refused.err) == (2, True)
+    ok("queue", "purge", "day", "--yes")
+    ok("tag", "rm", "day", "audit", "--yes")
+    ok("queue", "rm", "day", "day.dead", "--yes")
+    assert admin.run("queue", "show", "day").code == 3
