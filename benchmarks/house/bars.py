@@ -43,7 +43,7 @@ FACADE_ARROWS = 13
 # shapes, limits, settings, rights and the window. 62 are of definitions, which plan by all that
 # checks queues, tags, levels and policies; 9 of what was done and its history; some of the
 # audit, which is read again.
-ENGINE_FILE_ARROWS = 1186
+ENGINE_FILE_ARROWS = 1188
 # Arguments of a constructor in the engine.
 CONSTRUCTOR = 7
 MODULES = 10

@@ -49,6 +49,7 @@ class Tables:
         self.queues: dict[str, Queue] = {}
         self.names: list[str] = []
         self.by_incarnation: dict[str, Queue] = {}
+        self.by_life: dict[str, Queue] = {}  # also by what a queue was called before it was renewed
         self.keys: dict[str, KeyRecord] = {}
         self.accounts: dict[str, int] = {}  # how many keys each account has but the default one
         self.tasks: dict[str, TaskRecord] = {}
@@ -102,6 +103,7 @@ class Tables:
         copied.queues.update(self.queues)
         copied.names.extend(self.names)
         copied.by_incarnation.update(self.by_incarnation)
+        copied.by_life.update(self.by_life)
         copied.sources.update({name: set(sources) for name, sources in self.sources.items()})
         return copied
 
@@ -118,6 +120,8 @@ class Tables:
         if old is not None:
             self.names.remove(name)
             self.by_incarnation.pop(old.incarnation, None)
+            for life in old.lives:
+                self.by_life.pop(life, None)
             for target in old.dead_letter_queues:
                 self.sources.get(target, set()).discard(name)
         self.unfinished.pop(name, None)
@@ -127,6 +131,7 @@ class Tables:
             queue = Queue(record, self._prefix)
             self.queues[name] = queue
             self.by_incarnation[record.incarnation] = queue
+            self.by_life.update(dict.fromkeys(queue.lives, queue))
             bisect.insort(self.names, name)
             for target in queue.dead_letter_queues:
                 self.sources.setdefault(target, set()).add(name)

@@ -67,8 +67,6 @@ class Wanted(msgspec.Struct, frozen=True):
             raise InvalidValue(f"state must be one of {', '.join(MessageState)}", field="state", limit=list(MessageState), given=state)
 
     def fits(self, message: Message) -> bool:
-        if self.sight is not None and (self.filter is not None or self.text is not None):
-            message = self.sight.of(message) or message
         return matches(self.filter, message.attributes) and contains(message.body, self.text)
 
 
@@ -118,7 +116,8 @@ class Browse:
         found = self._peeked(queue, record, message, state)
         if held and not await self._held(queue, partition, [found]):
             raise MessageNotFound(f"message {text[:100]!r} is settled under all tags", field="id", given=text[:100])
-        return seen(sight, found)
+        (shown,) = await _masked(sight, [found.message])
+        return seen(found, shown)
 
     async def _held(self, queue: Queue, partition: int, rows: Sequence[Peeked]) -> list[Peeked]:
         """Those of some messages of a partition that are not settled under every tag."""
@@ -141,7 +140,8 @@ class Browse:
         peeked, over = await self._peek_next(queue, tag, max)
         if over:
             peeked, _ = await self._peek_next(queue, tag, MAX_BATCH)
-        return [seen(sight, one) for one in peeked[:max]]
+        masked = await _masked(sight, [one.message for one in peeked[:max]])
+        return list(map(seen, peeked, masked))
 
     async def _peek_next(self, queue: Queue, tag: TagRecord, max: int) -> tuple[list[Peeked], int]:
         """Up to `max` messages, and how many of so many were left out, for their retention is over
@@ -247,7 +247,9 @@ class Browse:
         while partition < last:
             if offset < 0:
                 offset = await self._first(queue, partition, from_ms)
-            chunk = await self._messages.fetch(queue.topic, partition, offset, CHUNK, CHUNK_BYTES)
+            # Masks take long, so the bound of time is looked at more often.
+            size = CHUNK_BYTES if wanted.sight is None else CHUNK_BYTES // 16
+            chunk = await self._messages.fetch(queue.topic, partition, offset, CHUNK, size)
             records = [r for r in chunk.records if to_ms is None or r.timestamp_ms < to_ms]
             for peeked in await self._matching(queue, tag, partition, records, wanted):
                 room -= message_bytes(peeked.message)
@@ -279,19 +281,23 @@ class Browse:
         return found.get(parts[0], 0)
 
     async def _matching(self, queue: Queue, tag: TagRecord, partition: int, records: list[Record], wanted: Wanted) -> list[Peeked]:
-        kept = []
-        for record in records:
-            message = _decoded(record)
-            if message is not None and matches(tag.filter, message.attributes) and wanted.fits(message):
-                kept.append((record, message))
+        decoded = ((record, _decoded(record)) for record in records)
+        of_tag = [
+            (record, with_priority(queue.record, partition, message))
+            for record, message in decoded
+            if message is not None and matches(tag.filter, message.attributes)
+        ]
+        masked = await _masked(wanted.sight, [message for _, message in of_tag])
+        kept = [(*pair, other) for pair, other in zip(of_tag, masked, strict=True) if wanted.fits(other or pair[1])]
         if not kept:
             return []
-        dues = {record.offset: far_due_ms(queue, record.timestamp_ms, message) for record, message in kept}
+        dues = {record.offset: far_due_ms(queue, record.timestamp_ms, message) for record, message, _ in kept}
         states = await self._states(queue, tag, partition, dues)
-        rows = [self._peeked(queue, record, message, s) for (record, message), s in zip(kept, states, strict=True)]
+        rows = [
+            seen(self._peeked(queue, record, message, state), other) for (record, message, other), state in zip(kept, states, strict=True)
+        ]
         rows = [row for row in rows if wanted.state is None or row.state == wanted.state]
-        rows = await self._held(queue, partition, rows) if wanted.held else rows
-        return [seen(wanted.sight, row) for row in rows]
+        return await self._held(queue, partition, rows) if wanted.held else rows
 
     async def delete(self, queue: Queue, text: str, *, unreceived: bool) -> None:
         """Settles a message under all tags by its id; one that was received under one of them is
@@ -333,9 +339,17 @@ def _decoded(record: Record | None) -> Message | None:
         return None
 
 
-def seen(sight: Sight | None, peeked: Peeked) -> Peeked:
-    """A message that is looked at, as it is shown."""
-    shown = None if sight is None else sight.of(peeked.message)
+async def _masked(sight: Sight | None, messages: list[Message]) -> list[Message | None]:
+    """Messages as they are shown, None = as they are. In a thread: a mask of many paths may take a
+    second of a large body, and its owner chooses it.
+    """
+    if sight is None or not messages:
+        return [None] * len(messages)
+    return await asyncio.to_thread(lambda: [sight.of(message) for message in messages])
+
+
+def seen(peeked: Peeked, shown: Message | None) -> Peeked:
+    """A message that is looked at, as it is shown; None = as it is."""
     return peeked if shown is None else msgspec.structs.replace(peeked, message=shown, masked=True)
 
 

@@ -37,6 +37,7 @@ class Records(Protocol):
 
     queues: dict[str, Queue]
     by_incarnation: dict[str, Queue]
+    by_life: dict[str, Queue]
     keys: dict[str, KeyRecord]
     accounts: dict[str, int]
     sources: dict[str, set[str]]

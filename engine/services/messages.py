@@ -20,6 +20,7 @@ from engine.move.shapes import Copied
 from engine.queues.callers.quotas import FREE
 from engine.receive.browse import Wanted
 from engine.receive.parts import ReceiveParts
+from engine.rules.masks.mask import Mask
 from engine.rules.masks.sight import masked
 from engine.rules.queue import Queue
 from engine.rules.rights import NOBODY
@@ -245,8 +246,8 @@ class MessageService:
         message that came from nowhere to its own queue. `remove`: deletes the message when the copy
         is stored, unless it is leased. Raises MessageNotFound, NotAllowedOnQueue, and as `send`:
         nothing once the copy is stored. `edited`: whether body or attributes are others in the
-        copy; who may not unmask the message copies it as it is, and to where they see no more of
-        it: to its own queue or to where it came from. They are told no digest of it.
+        copy; who may not unmask the message, and not receive it, copies it as it is, and to where
+        all that hides it from them hides the copy. They are told no digest of it.
         """
         until = asyncio.get_running_loop().time() + MESSAGES_S - ANSWER_S
         found = await self._gate.queue(by, Verb.PEEK, queue)
@@ -254,29 +255,29 @@ class MessageService:
             await self._gate.queue(by, Verb.DELETE_MESSAGE, queue)
         peeked = await self._browse.peek(found, id, found.tag(None), None)
         message = peeked.message
-        is_masked = self._is_masked(by, found, message)
-        if is_masked and edited:
+        masks = self._masks(by, found, message)
+        if masks and edited:
             raise masked(by, found, "edit a copy of it")
         origin = message.origin if message.origin is not None and message.origin.reason != Reason.COMMITTED else None
         name = destination or short(by.account, found.name if origin is None else origin.original_queue)
         target = await self._gate.queue(by, Verb.SEND, name)
-        is_home = origin is not None and incarnation_in(origin.original_id) in target.lives
-        if destination is None and origin is not None and not is_home:
+        if destination is None and origin is not None and incarnation_in(origin.original_id) not in target.lives:
             raise NotAllowedOnQueue(f"the queue {name!r} that the message came from is gone: name a destination", field="destination")
-        if is_masked and not (is_home or target.incarnation == found.incarnation or self._gate.may(by, Verb.RECEIVE, found)):
+        is_hidden_there = not self._gate.may(by, Verb.UNMASK, target) and all(mask.is_part_of(target.hides) for mask in masks)
+        if masks and not (is_hidden_there or self._gate.may(by, Verb.RECEIVE, found)):
             raise masked(by, found, f"copy it to queue {name!r}")
         entry = edit(message)
         if target.record.fifo and entry.dedup_id is None:
             # By the id of the original, or its body, the copy would be a repeat of it, and dropped.
             entry = structs.replace(entry, dedup_id=peeked.id)
         (sent,) = await self.send(by, name, [entry])
-        sent = structs.replace(sent, body_md5="") if is_masked else sent
+        sent = structs.replace(sent, body_md5="") if masks else sent
         return Copied(sent, name, await self._removed(found, id, until) if remove else False)
 
-    def _is_masked(self, by: Principal, queue: Queue, message: Message) -> bool:
-        """Whether `by` is shown a message of a queue otherwise than it is."""
+    def _masks(self, by: Principal, queue: Queue, message: Message) -> list[Mask]:
+        """What hides something of a message from `by`."""
         sight = self._gate.sight(by, queue, queue.tag(None))
-        return sight is not None and sight.of(message) is not None
+        return [] if sight is None else sight.masks(message)
 
     async def _removed(self, queue: Queue, id: str, until: float) -> bool | None:
         """Deletes a message unless it is leased; whether it did, None = not known by `until`."""

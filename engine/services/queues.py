@@ -282,7 +282,11 @@ class QueueService:
         """
         policy = policy_of(by, redrive_policy)
         note(by.id, by.key_id, Verb.CREATE_TAG, full(by.account, queue), name)
-        queue = (await self._gate.queue(by, Verb.CREATE_TAG, queue)).name
+        before = await self._gate.queue(by, Verb.CREATE_TAG, queue)
+        names = [] if filter is None else [condition.name for condition in filter.conditions]
+        if before.hides is not None and before.hides.hides_any(names) and not self._gate.may(by, Verb.UNMASK, before):
+            raise masked(by, before, "make a tag that chooses by attributes that its mask hides")
+        queue = before.name
         found, tag, made = await self._tags.create(by, queue, name, start_at_ms, filter, user_attributes, read_qps, policy)
         return tags_for(by.account, await self._info.tags(found, [tag]))[0], made
 

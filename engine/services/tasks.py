@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec import structs
+
 from engine.catalog.catalog import Catalog
 from engine.errors import InvalidValue
 from engine.gate import Gate
@@ -18,6 +20,7 @@ from engine.move.tasks.preview import new_scan
 from engine.move.tasks.redrive import Tasks
 from engine.queues.callers.access import Access
 from engine.rules.limits import check_asked, check_name
+from engine.rules.masks.mask import HIDDEN, Mask
 from engine.rules.masks.sight import masked
 from engine.rules.queue import Queue
 from engine.services.accounts import task_for
@@ -27,7 +30,7 @@ from engine.shapes import ParkedPage, Principal, TaskInfo
 from runtime.asked import look, note
 from runtime.deadline import CHANGE_S, MESSAGES_S
 from runtime.scan import Scan
-from schemas.accounts import full
+from schemas.accounts import account_of, full
 from schemas.filters import Filter
 from schemas.records import Choice, TaskRecord
 from schemas.vocabulary import TaskStatus, Verb
@@ -70,7 +73,7 @@ class TaskService:
         choice = choice_of(by, choice)
         self._check_sight(by, found, filter, choice)
         task = self._tasks.planned(found, by.id, target, filter, rate, ids=ids, choice=choice)
-        return _shown(by, await self._tasks.begin(found, task, alone=alone))
+        return self._shown(by, await self._tasks.begin(found, task, alone=alone))
 
     async def _target(self, by: Principal, destination: str | None) -> Queue | None:
         if destination is None:
@@ -104,7 +107,7 @@ class TaskService:
         started = []
         for queue, task in plans:
             note(by.id, by.key_id, Verb.REDRIVE, queue.name, subject="" if target is None else target.name)
-            started.append(_shown(by, await self._tasks.begin(queue, task)))
+            started.append(self._shown(by, await self._tasks.begin(queue, task)))
         return started
 
     @bounded(MESSAGES_S)
@@ -155,22 +158,37 @@ class TaskService:
 
     def _check_sight(self, by: Principal, queue: Queue, filter: Filter | None, choice: Choice | None) -> None:
         """Raises NotAuthorised when `by` chooses letters by what masks hide from them: what is
-        moved would tell whether it is there.
+        moved would tell whether it is there. Letters may be from anywhere, also by policies of
+        before, so the mask of any queue counts.
         """
-        sight = self._gate.sight(by, queue, queue.tag(None))
-        if sight is None:
-            return
-        masks = [one.hides for one in (queue, *map(self._catalog.queues.__getitem__, self._tasks.sources(queue))) if one.hides]
+        masks = self._masks(by, queue)
         if masks and choice is not None and choice.text:
             raise masked(by, queue, "choose them by text")
         if any(mask.hides_attributes for mask in masks) and filter is not None:
             raise masked(by, queue, "choose them by attributes")
 
+    def _masks(self, by: Principal, queue: Queue) -> list[Mask]:
+        """What may hide something of letters of a queue from `by`."""
+        if self._gate.sight(by, queue, queue.tag(None)) is None:
+            return []
+        account = account_of(queue.name)
+        return [one.hides for one in self._catalog.queues.values() if one.hides is not None and account_of(one.name) == account]
+
+    def _shown(self, by: Principal, task: TaskRecord) -> TaskInfo:
+        """A task; without what somebody else chose by, where masks hide that from `by`."""
+        shown = task_for(by.account, task_info(task))
+        queue = self._catalog.by_life.get(task.source_incarnation)
+        if task.principal == by.id or queue is None or not (masks := self._masks(by, queue)):
+            return shown
+        choice = task.choice and structs.replace(task.choice, text=HIDDEN if task.choice.text else "")
+        is_hidden = task.filter is not None and any(mask.hides_attributes for mask in masks)
+        return structs.replace(shown, choice=choice, filter=None if is_hidden else shown.filter)
+
     @bounded(MESSAGES_S)
     @look
     async def list_tasks(self, by: Principal, queue: str) -> list[TaskInfo]:
         """The tasks that empty `queue` or did in the last three days, newest first."""
-        return [_shown(by, task) for task in self._tasks.of_queue(await self._gate.queue(by, Verb.REDRIVE, queue))]
+        return [self._shown(by, task) for task in self._tasks.of_queue(await self._gate.queue(by, Verb.REDRIVE, queue))]
 
     @bounded(MESSAGES_S)
     async def all_tasks(self, by: Principal, status: str | None, limit: int, next: str | None) -> tuple[list[TaskInfo], str | None]:
@@ -190,7 +208,7 @@ class TaskService:
             tasks = [task for task in tasks if (task.created_at_ms, task.id) < (int(at), last)]
         page = tasks[:limit]
         more = f"{page[-1].created_at_ms}-{page[-1].id}" if len(tasks) > limit else None
-        return [_shown(by, task) for task in page], more
+        return [self._shown(by, task) for task in page], more
 
     def _may_see(self, by: Principal, task: TaskRecord) -> bool:
         queue = self._catalog.by_incarnation.get(task.source_incarnation)
@@ -199,7 +217,7 @@ class TaskService:
     @bounded(MESSAGES_S)
     @look
     async def get_task(self, by: Principal, id: str) -> TaskInfo:
-        return _shown(by, await self._task(by, id))
+        return self._shown(by, await self._task(by, id))
 
     async def _task(self, by: Principal, id: str) -> TaskRecord:
         task = await self._tasks.get(id)
@@ -220,7 +238,7 @@ class TaskService:
     @bounded(CHANGE_S)
     async def cancel_task(self, by: Principal, id: str) -> TaskInfo:
         await self.get_task(by, id)
-        return _shown(by, await self._tasks.cancel(id))
+        return self._shown(by, await self._tasks.cancel(id))
 
     @bounded(MESSAGES_S)
     async def parked_groups(self, by: Principal, queue: str, tag: str | None, limit: int, next: str | None) -> ParkedPage:
@@ -237,10 +255,6 @@ class TaskService:
         """
         found = await self._gate.queue(by, Verb.UNPARK, queue, tag)
         return await self._parking.unpark(found, found.tag(tag), group, kill=kill)
-
-
-def _shown(by: Principal, task: TaskRecord) -> TaskInfo:
-    return task_for(by.account, task_info(task))
 
 
 def task_info(task: TaskRecord) -> TaskInfo:

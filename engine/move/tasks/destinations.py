@@ -24,10 +24,6 @@ class Destinations:
         self._rights = rights
         self._targets = targets
 
-    def sources(self, queue: Queue) -> list[str]:
-        """The queues whose policies mean this one."""
-        return self._targets.sources(queue)
-
     def is_dead_letter_queue(self, queue: Queue) -> bool:
         """Whether a policy of some queue means this one."""
         return bool(self._targets.sources(queue))

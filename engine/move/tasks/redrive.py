@@ -63,7 +63,6 @@ class Tasks:
         self.ids: Final = ids
         self.backlog: Final = backlog
         self.preview: Final = previews.preview
-        self.sources: Final = destinations.sources
         self.is_dead_letter_queue: Final = destinations.is_dead_letter_queue
         self._runner = runner
         self._background = Background()

@@ -3,15 +3,17 @@
 A rule is `*` (the whole body), the path of a value in a JSON body (`card`, `customer.email`,
 `items.*.iban`), or `attribute:NAME`, of which `attribute:*` means all. In a path, `*` is every
 member of an object and every element of a list; a name goes into every element of a list, too. What
-the path can't follow to its end is hidden where it stops, unless it is null, and a body that is no
-JSON object or list as a whole: a sender that changes its format shows nothing by that.
+a value that is neither object nor list is hidden where the path stops there, unless it is null, and
+a body that is no JSON object or list as a whole. A place in a list that is none, and a name with
+dots, are found as well. So a sender that changes its format shows nothing by that, unless it gives
+a value another name.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from typing import Any, Final
 
@@ -33,12 +35,21 @@ _encoder: Final = msgspec.json.Encoder(decimal_format="number")
 class Mask:
     """Hides what some rules name. Immutable."""
 
-    __slots__ = ("_attributes", "_paths", "_whole")
+    __slots__ = ("_attributes", "_paths", "_whole", "rules")
 
     def __init__(self, rules: Sequence[str]) -> None:
+        self.rules = frozenset(rules)
         self._attributes = frozenset(rule.removeprefix(ATTRIBUTE) for rule in rules if rule.startswith(ATTRIBUTE))
         self._whole = ALL in rules
         self._paths = [rule.split(".") for rule in rules if rule != ALL and not rule.startswith(ATTRIBUTE)]
+
+    def is_part_of(self, other: Mask | None) -> bool:
+        """Whether the other one has all of these rules."""
+        return other is not None and self.rules <= other.rules
+
+    def hides_any(self, attributes: Iterable[str]) -> bool:
+        """Whether a rule is about one of these attributes."""
+        return bool(self._attributes) and (ALL in self._attributes or not self._attributes.isdisjoint(attributes))
 
     @property
     def hides_attributes(self) -> bool:
@@ -52,8 +63,7 @@ class Mask:
         changed: dict[str, Any] = {}
         if self._whole or self._paths:
             changed = {"body": self._body(message.body), "body_is_text": True}
-            # A queue with content_dedup has given it the digest of the body.
-            if message.dedup_id == hashlib.sha256(message.body).hexdigest():
+            if message.dedup_id is not None and _is_digest(message.dedup_id, message.body):
                 changed["dedup_id"] = None
         if self._attributes:
             changed["attributes"] = {name: self._attribute(name, one) for name, one in message.attributes.items()}
@@ -76,6 +86,14 @@ class Mask:
         return HIDDEN.encode()
 
 
+def _is_digest(dedup_id: str, body: bytes) -> bool:
+    """Whether an id tells the body to who guesses it: a queue with content_dedup makes such ones,
+    and so do some clients.
+    """
+    name = {32: "md5", 40: "sha1", 64: "sha256"}.get(len(dedup_id))
+    return name is not None and dedup_id.lower() == hashlib.new(name, body, usedforsecurity=False).hexdigest()
+
+
 def _hidden(value: Any, path: Sequence[str], at: int) -> Any:
     """A value without what `path` leads to from `at` on."""
     if at == len(path):
@@ -84,6 +102,10 @@ def _hidden(value: Any, path: Sequence[str], at: int) -> Any:
     if isinstance(value, dict):
         for key in list(value) if name == ALL else [name] if name in value else []:
             value[key] = _hidden(value[key], path, at + 1)
+        if name.isdecimal() and name not in value:  # one thing where a list of them was meant
+            return _hidden(value, path, at + 1)
+        if (rest := ".".join(path[at:])) in value:
+            value[rest] = HIDDEN
         return value
     if isinstance(value, list):
         # A number is meant as a place in the list: it counts as each of them.

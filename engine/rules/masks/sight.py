@@ -27,18 +27,19 @@ class Sight:
 
     def of(self, message: Message) -> Message | None:
         """The message as it is shown; None = as it is, for no mask is about it."""
-        masks = self._masks(message)
+        masks = self.masks(message)
         for mask in masks:
             message = mask.hide(message)
         return message if masks else None
 
-    def _masks(self, message: Message) -> list[Mask]:
+    def masks(self, message: Message) -> list[Mask]:
+        """What is about a message."""
         if self._open_tag is not None and matches(self._open_tag.filter, message.attributes):
             return []
         queues = {self._queue.incarnation: self._queue}
         if message.origin is not None:
             for incarnation in map(incarnation_in, (message.origin.original_id, message.origin.from_id)):
-                if (queue := self._records.by_incarnation.get(incarnation)) is not None:
+                if (queue := self._records.by_life.get(incarnation)) is not None:
                     queues[queue.incarnation] = queue
         return [queue.hides for queue in queues.values() if queue.hides is not None]
 

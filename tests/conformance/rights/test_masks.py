@@ -179,7 +179,7 @@ def test_a_dead_letter_is_hidden_as_its_queue_says_and_goes_home_unseen(stage: S
         assert leaks(raw, ORDER) == [], name
     assert letter["masked"] and json.loads(letter["body"])["order"] == "open-4711"
 
-    # A copy goes to where it came from, but to no queue of the viewer's own.
+    # A copy goes to where all hides it that hides it here, so to no queue of the viewer's own.
     assert stage.clients["viewer"].post("/v1/queues", json={"name": "mine"}).status_code == 201
     away = stage.ask("viewer", "POST", f"dying-dead/messages/{letter['id']}/copy", {"destination": "mine"})
     assert (away.status_code, "copy it to queue 'mine'" in away.json()["detail"]) == (403, True)
@@ -188,16 +188,52 @@ def test_a_dead_letter_is_hidden_as_its_queue_says_and_goes_home_unseen(stage: S
     copied = stage.done("clerk", "POST", f"dying-dead/messages/{letter['id']}/copy", {})
     assert stage.done("shop", "GET", f"dying/messages/{copied['id']}")["body"] == ORDER
 
+    for name, mask, status in (("open", [], 403), ("less", MASK[:1], 403), ("as-much", [*MASK, "more"], 200)):
+        made = stage.clients["shop"].post("/v1/queues", json={"name": f"dying-{name}", "mask": mask})
+        assert made.status_code == 201, made.text
+        stage.done("shop", "PUT", f"dying-{name}/grants/clerk", {"level": "send"})
+        body = {"destination": f"dying-{name}"}
+        assert stage.ask("clerk", "POST", f"dying-dead/messages/{letter['id']}/copy", body).status_code == status, name
+
+    # Who chose a letter by what is hidden from others does not show it to them.
+    condition = {"conditions": [{"name": "note", "value": NOTE}]}
+    chosen: dict[str, Any] = {"text": CARD, "filter": condition, "destination": "dying-open"}
+    task = stage.done("shop", "POST", "dying-dead/redrive", chosen)
+    for path in ("/v1/tasks", f"/v1/tasks/{task['id']}", "/v1/queues/dying-dead/redrive"):
+        assert leaks(raw_of(stage.clients["night"].get(path))) == [], path
+    assert CARD in stage.clients["shop"].get(f"/v1/tasks/{task['id']}").text
+    # Nor does a tag that takes what it wants by an attribute that is hidden.
+    tag = {"name": "vip", "filter": condition}
+    assert stage.ask("night", "POST", "dying/tags", tag).status_code == 403
+    assert stage.ask("shop", "POST", "dying/tags", tag).status_code == 201
+
+    # Letters lie there still when no policy leads there any more.
+    stage.done("shop", "DELETE", "dying/redrive-policy")
     for path in ("redrive", "redrive/preview"):
         refused = stage.ask("night", "POST", f"dying-dead/{path}", {"text": CARD})
         assert (refused.status_code, "choose them by text" in refused.json()["detail"]) == (403, True), path
-        condition = {"conditions": [{"name": "note", "value": NOTE}]}
         assert stage.ask("night", "POST", f"dying-dead/{path}", {"filter": condition}).status_code == 403
     for path in ("redrive", "redrive/preview"):
-        body = {"ids": [letter["id"]], "text": CARD}
-        assert stage.clients["night"].post(f"/v1/{path}", json=body).status_code == 403, path
-    assert stage.done("shop", "POST", "dying-dead/redrive/preview", {"text": CARD})["moved"] == 1
-    assert stage.done("night", "POST", "dying-dead/redrive/preview", {})["moved"] == 1
+        by_id: dict[str, Any] = {"ids": [letter["id"]], "text": CARD}
+        assert stage.clients["night"].post(f"/v1/{path}", json=by_id).status_code == 403, path
+
+
+def test_a_mask_of_the_dead_letter_queue_alone_stays_on_a_letter(stage: Stage) -> None:
+    assert stage.clients["shop"].post("/v1/queues", json={"name": "last", "mask": MASK}).status_code == 201
+    policy = {"dead_letter_queue": "last", "max_receive_count": 9}
+    made = stage.clients["shop"].post("/v1/queues", json={"name": "first", "redrive_policy": policy})
+    assert made.status_code == 201, made.text
+    sent(stage, "first", ORDER)
+    (got,) = stage.done("shop", "POST", "first/receive", {})["messages"]
+    stage.done("shop", "POST", "first/kill", {"handles": [got["handle"]]})
+    stage.done("shop", "PUT", "last/grants/clerk", {"level": "peek"})
+    stage.done("shop", "PUT", "first/grants/clerk", {"level": "send"})
+    (letter,) = stage.done("clerk", "GET", "last/messages")["messages"]
+    assert letter["masked"]
+    home = stage.ask("clerk", "POST", f"last/messages/{letter['id']}/copy", {})
+    assert (home.status_code, "copy it to queue 'first'" in home.json()["detail"]) == (403, True)
+    assert stage.done("shop", "POST", "last/redrive/preview", {"text": CARD})["moved"] == 1
+    assert stage.done("night", "POST", "last/redrive/preview", {})["moved"] == 1
 
 
 def test_who_may_not_unmask_lifts_no_mask(stage: Stage) -> None:

@@ -25,6 +25,18 @@ def record(name: str, incarnation: str) -> QueueRecord:
     return queue_record(name, incarnation=incarnation)
 
 
+def test_a_queue_that_was_renewed_is_known_by_its_former_lives_until_it_is_gone() -> None:
+    known, _ = tables()
+    first, second = "1" * 12, "2" * 12
+    known.put("queue", "orders", record("orders", first), 0)
+    known.put("queue", "orders", queue_record("orders", incarnation=second, former_incarnations=[first]), 0)
+    for tables_of in (known, known.future()):
+        assert set(tables_of.by_incarnation) == {second}
+        assert {life: queue.incarnation for life, queue in tables_of.by_life.items()} == {first: second, second: second}
+    known.put("queue", "orders", None, 0)
+    assert known.by_life == {}
+
+
 def test_a_record_is_taken_under_its_kind_and_no_other() -> None:
     known, _ = tables()
     known.put("key", "k", KEY, 0)
