@@ -17,13 +17,13 @@ from engine.rules.masks.sight import Sight
 from engine.rules.queue import Queue
 from engine.rules.rights import Asker, WaitBound, no_queue
 from engine.settings import EngineSettings
-from engine.shapes import Delivery, Principal, SendEntry
+from engine.shapes import Principal, SendEntry
 from runtime.asked import note, note_hidden
 from runtime.cancel import before
 from runtime.deadline import MESSAGES_S, WAITED_S
 from schemas.accounts import full
 from schemas.records import TagRecord
-from schemas.vocabulary import Operation, Verb
+from schemas.vocabulary import Verb
 
 
 class Gate:
@@ -89,18 +89,6 @@ class Gate:
         if self._access.may(by, Verb.UNMASK, queue):
             return None
         return Sight(self._catalog, queue, tag if self._access.may(by, Verb.UNMASK, queue, tag.name) else None)
-
-    def note_delivered(self, queue: Queue, tag: TagRecord, operation: Operation, deliveries: list[Delivery], began_ns: int) -> None:
-        """Notes a receive that was answered, and how long its messages were in the queue until
-        somebody got them.
-        """
-        self.note(queue.incarnation, tag.id, operation, len(deliveries), began_ns)
-        first = []  # no comprehension: a call for each receive counts here
-        for one in deliveries:
-            if one.receive_count == 1 and one.received_at_ms:
-                first.append(one.received_at_ms - one.sent_at_ms)  # noqa: PERF401
-        if first:
-            self._meters.times.in_queue.note(first)
 
     def send_until(self) -> float:
         """Returns when a send that comes now is answered at the latest (loop time)."""

@@ -109,8 +109,10 @@ class Meters:
         self.empty: dict[Place, int] = {}
         self.times: Final = MessageTimes()
 
-    def note(self, incarnation: str, tag: int, operation: Operation, messages: int, began_ns: int) -> None:
-        """A request was answered that began when the monotonic clock stood there."""
+    def note(self, incarnation: str, tag: int, operation: Operation, messages: int, began_ns: int, in_queue_ms: Sequence[int] = ()) -> None:
+        """A request was answered that began when the monotonic clock stood there. `in_queue_ms`:
+        for how long messages of it were in the queue that nobody got before.
+        """
         cell = self._cells.get((incarnation, tag, operation))
         if cell is None:
             cell = self._cells[incarnation, tag, operation] = Cell()
@@ -124,6 +126,8 @@ class Meters:
         cell.counts[place] = cell.counts.get(place, 0) + 1
         if not messages and operation in RECEIVES:
             self._note_empty(incarnation, tag, 1)
+        if in_queue_ms:
+            self.times.in_queue.note(in_queue_ms)
 
     def add(self, incarnation: str, tag: int, operation: Operation, cell: Cell, empty: int = 0) -> None:
         """Requests were answered elsewhere, as a cell has them; so many of them had no message."""

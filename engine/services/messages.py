@@ -116,8 +116,15 @@ class MessageService:
         deliveries = await self._receiver.receive(found, at, max, wait_ms, lease_ms, filter, asker)
         if attempt is not None and deliveries and found.record.fifo:
             self._attempts.keep(found, at, by.id, attempt, deliveries)
-        self._gate.note_delivered(found, at, operation, deliveries, began)
+        self._note_received(found, at.id, operation, deliveries, began)
         return deliveries
+
+    def _note_received(self, queue: Queue, tag: int, operation: Operation, deliveries: list[Delivery], began: int) -> None:
+        in_queue_ms = []
+        for one in deliveries:  # no comprehension: a call for each receive counts here
+            if one.receive_count == 1 and one.received_at_ms:
+                in_queue_ms.append(one.received_at_ms - one.sent_at_ms)  # noqa: PERF401
+        self._gate.note(queue.incarnation, tag, operation, len(deliveries), began, in_queue_ms)
 
     def undelivered(self, deliveries: Sequence[Delivery]) -> None:
         """No answer carried what one receive has leased: it is given back as if it never was.
