@@ -53,7 +53,7 @@ def send(client: Client, queue: str, *bodies: str) -> tuple[int, Any]:
 
 def take_all(client: Client, queue: str, wait_s: float = 2) -> list[str]:
     """Receives and acks until nothing comes. A queue that is still rebuilt answers 503: on a slow
-    machine that may be so for a while after its sends work.
+    machine that may be so for a while after its sends work. An ack that gets one is repeated.
     """
     bodies: list[str] = []
     rebuilt_by = time.monotonic() + REBUILD_S
@@ -68,10 +68,11 @@ def take_all(client: Client, queue: str, wait_s: float = 2) -> list[str]:
         if not answer["messages"]:
             return bodies
         bodies += [m["body"] for m in answer["messages"]]
-        assert (
-            client.call("POST", f"/v1/queues/{queue}/ack", {"handles": [m["handle"] for m in answer["messages"]]})[0]
-            == 200
-        )
+        handles = [m["handle"] for m in answer["messages"]]
+        while (acked := client.call("POST", f"/v1/queues/{queue}/ack", {"handles": handles}))[0] == 503:
+            assert time.monotonic() < rebuilt_by, acked
+            time.sleep(0.2)
+        assert acked[0] == 200, acked
 
 
 def metric(up: Up, name: str) -> float:
