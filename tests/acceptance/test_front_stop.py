@@ -160,8 +160,9 @@ def test_a_stop_answers_what_is_asked_and_loses_nothing(library: None, leaseway_
         }
     )
     assert up.process.returncode == 0 and not book.refused
-    # Of each kind something was in flight, and no client had run out of work.
-    assert {"SendMessage", "DeleteMessage", "Messages"} <= book.last.keys()
+    # Something was in flight: a last reply says that it is one. On a full machine those of one
+    # kind may all be between two requests: their connections are just closed.
+    assert len(book.last) >= 2, book.last
 
     again = leaseway_up(data=up.data, environment=NATIVE, port=up.port)
     again.wait_ready()

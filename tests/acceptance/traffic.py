@@ -34,8 +34,8 @@ class Client:
                 self._connection = http.client.HTTPConnection(self._netloc, timeout=timeout)
             data = None if body is None else json.dumps(body).encode()
             self._connection.request(method, path, data, {"content-type": "application/json"})
-            response = self._connection.getresponse()
-            text = response.read()
+            with self._connection.getresponse() as response:
+                text = response.read()
             self.headers = {name.lower(): value for name, value in response.getheaders()}
             return response.status, text.decode()
         except (OSError, http.client.HTTPException) as error:

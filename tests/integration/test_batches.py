@@ -128,7 +128,7 @@ async def test_a_torn_batch_at_the_end_of_an_idle_partition_is_settled(
             encode(Message(b"after", sender="tester", group="g" if fifo else None)),
         ],
     )
-    got = await drain(worker, "q", patience_ms=500)
+    got = await drain(worker, "q", expect=0 if fifo else 1, patience_ms=500)
     assert got == ([] if fifo else ["after"])
     assert await drain(worker, "q", expect=1 if fifo else 0, patience_ms=4_000) == (["after"] if fifo else [])
     async with asyncio.timeout(10):

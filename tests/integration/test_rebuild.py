@@ -129,7 +129,7 @@ async def test_a_queue_that_another_worker_does_not_get_done_holds_up_no_other(
     assert not waiting.done()
     with pytest.raises(Rebuilding):  # the other was lost; who asks again gets it rebuilt
         await waiting
-    assert [d.message.body for d in await receive(own_engine, "a")] == [b"m"]
+    assert [d.message.body for d in await receive(own_engine, "a", wait_ms=5_000)] == [b"m"]
 
 
 @pytest.mark.parametrize("snapshots", [False, True], ids=["journal alone", "with snapshots"])
