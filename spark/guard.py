@@ -1,6 +1,8 @@
-"""Who can reach a Spark driver while a job runs. It does not import Spark."""
+"""The memory of a Spark driver, and who can reach it while a job runs. It does not import Spark."""
 
 from __future__ import annotations
+
+DRIVER_MEMORY = "2g"  # unless somebody says otherwise
 
 
 def guard(master: str) -> dict[str, str]:

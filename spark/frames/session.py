@@ -12,10 +12,9 @@ from pyspark.sql import SparkSession
 
 from spark.frames.log import Log, reach
 from spark.frames.source import answered
-from spark.guard import guard
+from spark.guard import DRIVER_MEMORY, guard
 from spark.progress import tell
 
-DRIVER_MEMORY = "2g"
 _SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",

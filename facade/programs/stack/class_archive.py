@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import os
 import subprocess
-import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -19,6 +18,7 @@ from pathlib import Path
 from facade.programs.stack import broker
 from facade.programs.stack.data.folder import DataFolder
 from facade.programs.stack.processes.errors import StackError
+from facade.programs.stack.processes.jars import keep_archive
 from facade.programs.stack.processes.programs import find_java
 
 # A machine that has far more to do than it can needs minutes.
@@ -30,24 +30,12 @@ def make(say: Callable[[str], None]) -> None:
     """Makes the archive when it is not there: starts a broker in a folder of its own and stops it.
     A failure is said, and harms nobody. Raises StackError when Java is missing.
     """
-    file = broker.class_archive(find_java())
-    if file.exists():
-        return
-    say("starting Kafka once, to make its class archive (50 MB): later starts take less time")
-    try:
-        with tempfile.TemporaryDirectory() as name:
-            made = Path(name) / "classes.jsa"
-            _start_and_stop(Path(name) / "data", made)
-            # Beside its place first: half an archive must not stand there.
-            part = file.with_suffix(".part")
-            part.write_bytes(made.read_bytes())
-            part.replace(file)
-    except (StackError, OSError, subprocess.TimeoutExpired) as error:
-        say(f"the class archive is not made ({error}): Kafka takes longer to start")
+    keep_archive(broker.class_archive(find_java()), "Kafka", "50 MB", _start_and_stop, say)
 
 
-def _start_and_stop(path: Path, archive: Path) -> None:
+def _start_and_stop(archive: Path) -> None:
     """Raises StackError, OSError, TimeoutExpired."""
+    path = archive.with_name("data")
     path.mkdir()
     folder = DataFolder.open(path)
     try:

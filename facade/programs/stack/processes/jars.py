@@ -13,6 +13,7 @@ import hashlib
 import importlib.util
 import os
 import subprocess
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from xml.etree import ElementTree
@@ -86,6 +87,23 @@ def archive_of(name: str, java: str, jars: Path) -> Path:
     real = Path(java).resolve()
     parts = [real, real.stat().st_size, jars.resolve(), *sorted(jar.name for jar in jars.glob("*.jar"))]
     return jars_folder() / f"{name}-{hashlib.sha256(repr(parts).encode()).hexdigest()[:16]}.jsa"
+
+
+def keep_archive(file: Path, what: str, size: str, make: Callable[[Path], None], say: Callable[[str], None]) -> None:
+    """Has `make` write a class archive when there is none. A failure is said, and harms nobody: the
+    JVM takes longer to start. `what`: whose archive it is.
+    """
+    if file.exists():
+        return
+    say(f"starting {what} once, to make its class archive ({size}): later starts take less time")
+    try:
+        # In the same folder, so that it comes to its place whole.
+        with tempfile.TemporaryDirectory(dir=file.parent) as folder:
+            made = Path(folder) / "classes.jsa"
+            make(made)
+            made.replace(file)
+    except (StackError, OSError, subprocess.SubprocessError) as error:
+        say(f"the class archive of {what} is not made ({error}): it takes longer to start")
 
 
 def check(folder: Path, name: str, sums: Mapping[str, str]) -> None:

@@ -14,21 +14,19 @@ import re
 import shlex
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Sequence
 from importlib.resources import files
 from pathlib import Path
 
 from facade.programs.stack.processes.errors import StackError
-from facade.programs.stack.processes.jars import archive_of
+from facade.programs.stack.processes.jars import archive_of, keep_archive
 from facade.programs.stack.processes.programs import find_java, jars_folder
-from spark.guard import guard
+from spark.guard import DRIVER_MEMORY, guard
 
 _MASTER = re.compile(r"(?:--master[ =]|spark\.master=)(\S+)")
 # Jars that Spark brings itself in the same or a newer version; two of a kind on one class path are
 # trouble.
 _SPARK_HAS = ("scala-library", "scala-parallel", "slf4j-api", "lz4-java", "snappy-java", "jsr305", "xz", "spark-tags")
-DRIVER_MEMORY = "2g"
 # Jobs of some minutes: the collector that does most work in least time.
 _COLLECTOR = "-XX:+UseParallelGC"
 # For a question, Java's first compiler alone: the second one takes more time than it saves. It has
@@ -110,25 +108,20 @@ def make_archive(say: Callable[[str], None]) -> None:
     """
     if importlib.util.find_spec("pyspark") is None:
         return
-    file = class_archive(find_java())
-    if file.exists():
-        return
-    say("starting Spark once, to make its class archive (150 MB): later jobs start in less time")
-    try:
-        with tempfile.TemporaryDirectory(dir=file.parent) as name:
-            made = Path(name) / "classes.jsa"
-            words = submit_arguments(*ONE_COMPILER, f"-XX:ArchiveClassesAtExit={made}", _SILENT)
-            root = str(Path(str(files("spark"))).parent)
-            subprocess.run(
-                [sys.executable, "-m", "spark.warm_up"],
-                env={**os.environ, "PYSPARK_SUBMIT_ARGS": words, "PYTHONPATH": root},
-                check=True,
-                capture_output=True,
-                timeout=_ARCHIVE_S,
-            )
-            made.replace(file)
-    except (StackError, OSError, subprocess.SubprocessError) as error:
-        say(f"Spark's class archive is not made ({error}): jobs take longer to start")
+    keep_archive(class_archive(find_java()), "Spark", "150 MB", _warm_up, say)
+
+
+def _warm_up(archive: Path) -> None:
+    """Raises StackError, OSError, SubprocessError."""
+    words = submit_arguments(*ONE_COMPILER, f"-XX:ArchiveClassesAtExit={archive}", _SILENT)
+    root = str(Path(str(files("spark"))).parent)
+    subprocess.run(
+        [sys.executable, "-m", "spark.warm_up"],
+        env={**os.environ, "PYSPARK_SUBMIT_ARGS": words, "PYTHONPATH": root},
+        check=True,
+        capture_output=True,
+        timeout=_ARCHIVE_S,
+    )
 
 
 def run(arguments: Sequence[str]) -> int:
