@@ -50,6 +50,7 @@ class Tables:
         self.names: list[str] = []
         self.by_incarnation: dict[str, Queue] = {}
         self.by_life: dict[str, Queue] = {}  # also by what a queue was called before it was renewed
+        self.masked: dict[str, Queue] = {}  # those with a mask, by name
         self.keys: dict[str, KeyRecord] = {}
         self.accounts: dict[str, int] = {}  # how many keys each account has but the default one
         self.tasks: dict[str, TaskRecord] = {}
@@ -119,6 +120,7 @@ class Tables:
         old = self.queues.pop(name, None)
         if old is not None:
             self.names.remove(name)
+            self.masked.pop(name, None)
             self.by_incarnation.pop(old.incarnation, None)
             for life in old.lives:
                 self.by_life.pop(life, None)
@@ -132,6 +134,8 @@ class Tables:
             self.queues[name] = queue
             self.by_incarnation[record.incarnation] = queue
             self.by_life.update(dict.fromkeys(queue.lives, queue))
+            if queue.hides is not None:
+                self.masked[name] = queue
             bisect.insort(self.names, name)
             for target in queue.dead_letter_queues:
                 self.sources.setdefault(target, set()).add(name)

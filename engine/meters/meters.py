@@ -92,8 +92,6 @@ class Cell(Struct):
 
 # Incarnation, number of the tag, operation.
 Key = tuple[str, int, Operation]
-# Incarnation, number of the tag.
-Place = tuple[str, int]
 
 
 class Meters:
@@ -106,7 +104,7 @@ class Meters:
         # Tells that cells are about to be taken: what was counted elsewhere is to be added.
         self.taken_soon: Signal[[]] = Signal()
         self._cells: dict[Key, Cell] = {}
-        self.empty: dict[Place, int] = {}
+        self.empty: dict[tuple[str, int], int] = {}
         self.times: Final = MessageTimes()
 
     def note(self, incarnation: str, tag: int, operation: Operation, messages: int, began_ns: int, in_queue_ms: Sequence[int] = ()) -> None:

@@ -117,7 +117,7 @@ class Browse:
         if held and not await self._held(queue, partition, [found]):
             raise MessageNotFound(f"message {text[:100]!r} is settled under all tags", field="id", given=text[:100])
         (shown,) = await _masked(sight, [found.message])
-        return seen(found, shown)
+        return _seen(found, shown)
 
     async def _held(self, queue: Queue, partition: int, rows: Sequence[Peeked]) -> list[Peeked]:
         """Those of some messages of a partition that are not settled under every tag."""
@@ -141,7 +141,7 @@ class Browse:
         if over:
             peeked, _ = await self._peek_next(queue, tag, MAX_BATCH)
         masked = await _masked(sight, [one.message for one in peeked[:max]])
-        return list(map(seen, peeked, masked))
+        return list(map(_seen, peeked, masked))
 
     async def _peek_next(self, queue: Queue, tag: TagRecord, max: int) -> tuple[list[Peeked], int]:
         """Up to `max` messages, and how many of so many were left out, for their retention is over
@@ -294,7 +294,7 @@ class Browse:
         dues = {record.offset: far_due_ms(queue, record.timestamp_ms, message) for record, message, _ in kept}
         states = await self._states(queue, tag, partition, dues)
         rows = [
-            seen(self._peeked(queue, record, message, state), other) for (record, message, other), state in zip(kept, states, strict=True)
+            _seen(self._peeked(queue, record, message, state), other) for (record, message, other), state in zip(kept, states, strict=True)
         ]
         rows = [row for row in rows if wanted.state is None or row.state == wanted.state]
         return await self._held(queue, partition, rows) if wanted.held else rows
@@ -348,7 +348,7 @@ async def _masked(sight: Sight | None, messages: list[Message]) -> list[Message 
     return await asyncio.to_thread(lambda: [sight.of(message) for message in messages])
 
 
-def seen(peeked: Peeked, shown: Message | None) -> Peeked:
+def _seen(peeked: Peeked, shown: Message | None) -> Peeked:
     """A message that is looked at, as it is shown; None = as it is."""
     return peeked if shown is None else msgspec.structs.replace(peeked, message=shown, masked=True)
 

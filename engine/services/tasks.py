@@ -172,7 +172,7 @@ class TaskService:
         if self._gate.sight(by, queue, queue.tag(None)) is None:
             return []
         account = account_of(queue.name)
-        return [one.hides for one in self._catalog.queues.values() if one.hides is not None and account_of(one.name) == account]
+        return [one.hides for one in self._catalog.masked.values() if one.hides is not None and account_of(one.name) == account]
 
     def _shown(self, by: Principal, task: TaskRecord) -> TaskInfo:
         """A task; without what somebody else chose by, where masks hide that from `by`."""

@@ -2,9 +2,9 @@
 
 A rule is `*` (the whole body), the path of a value in a JSON body (`card`, `customer.email`,
 `items.*.iban`), or `attribute:NAME`, of which `attribute:*` means all. In a path, `*` is every
-member of an object and every element of a list; a name goes into every element of a list, too. What
-a value that is neither object nor list is hidden where the path stops there, unless it is null, and
-a body that is no JSON object or list as a whole. A place in a list that is none, and a name with
+member of an object and every element of a list; a name goes into every element of a list, too. A
+value that is neither object nor list is hidden where the path stops there, unless it is null, and a
+body that is no JSON object or list as a whole. A place in a list that is none, and a name with
 dots, are found as well. So a sender that changes its format shows nothing by that, unless it gives
 a value another name.
 """
@@ -70,7 +70,7 @@ class Mask:
         return msgspec.structs.replace(message, **changed)
 
     def _attribute(self, name: str, attribute: Attribute) -> Attribute:
-        if ALL in self._attributes or name in self._attributes:
+        if self.hides_any((name,)):
             return Attribute("string", HIDDEN.encode())
         return attribute
 

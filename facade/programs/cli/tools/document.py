@@ -44,7 +44,7 @@ def put(session: Session, document: dict[str, Any], prune: Sequence[str], *, dry
     """
     cut = parts(document)
     if len(cut) > 1 and "queues" in prune:
-        raise Failure("--prune queues needs a document that goes in one request: at most 1000 queues", WRONG_USE)
+        raise Failure(f"--prune queues needs a document that goes in one request: at most {MOST_QUEUES} queues", WRONG_USE)
     query = {"dry_run": "true" if dry_run else None, "prune": list(prune) or None}
     changes: dict[str, Change] = {}
     for number, part in enumerate(cut):

@@ -60,7 +60,7 @@ def life(visit: Visit) -> Response:
     return visit.page("life.html", queue=visit.seen, may=visit.may, id=message, tag=tag, found=found)
 
 
-def delete(visit: Visit) -> Response:
+def change(visit: Visit) -> Response:
     """Deletes a message that is not leased, calls a delayed one off, or sends a copy of one."""
     to = path_to("queues", visit.queue, "messages", visit.part("message"))
     if visit.given("what") == "copy":
@@ -150,7 +150,7 @@ ROUTES: Final = (
     page(_QUEUE + "/messages", show),
     page(_QUEUE + "/messages/{message}", one),
     page(_QUEUE + "/messages/{message}/life", life),
-    act(_QUEUE + "/messages/{message}", delete, one),
+    act(_QUEUE + "/messages/{message}", change, one),
     page(_QUEUE + "/send", write),
     act(_QUEUE + "/send", send, write),
     page(_QUEUE + "/letters", letters),
