@@ -39,9 +39,7 @@ def _move(up: Up, options: argparse.Namespace) -> dict[str, Any]:
 
 
 BARS: dict[str, Callable[[Up, argparse.Namespace], object]] = {
-    "order": lambda up, options: order_under_kills(
-        up, groups=100, each=200, consumers=16, kill_every_s=3, within_s=300
-    ),
+    "order": lambda up, options: order_under_kills(up, groups=100, each=200, consumers=16, kill_every_s=3, kills=100),
     "head": lambda up, options: [head_latency(up, groups, 300) for groups in GROUPS],
     "dedup": lambda up, options: dedup_over_a_wipe(up, 10_000, 8),
     "move": _move,

@@ -17,6 +17,13 @@ from tests.acceptance.fifo_bars import HIGH, make_fifo, send_all
 from tests.acceptance.sqs_client import Refused, Sqs, in_threads
 from tests.services import Up
 
+# Where there are few messages all may be done soon.
+FIRST_KILL_S = 0.3
+# A worker that is killed between two records of an atomic batch leaves a torn one, and in a FIFO
+# queue what is behind it waits until a worker has known that for 40 s; one that is killed meanwhile
+# knows nothing any more.
+STILL_S = 120.0
+
 
 class Order:
     """Who has seen and deleted which message of which group. A message may be delivered only once
@@ -31,10 +38,23 @@ class Order:
         self.breaches: list[str] = []
         self.deliveries = 0
         self.refused = 0
+        self._moved = time.monotonic()
 
     @property
-    def left(self) -> int:
-        return len(self._missing)
+    def left(self) -> list[tuple[int, int]]:
+        """What is not deleted yet, in order."""
+        with self._lock:
+            return sorted(self._missing)
+
+    def waits(self) -> bool:
+        """Whether something is left, and the last kill or delete of a message is no longer ago than
+        STILL_S: how long all of it takes is the machine's.
+        """
+        return bool(self._missing) and time.monotonic() - self._moved < STILL_S
+
+    def note_kill(self) -> None:
+        """What was on its way may have to be found again."""
+        self._moved = time.monotonic()
 
     def delivered(self, messages: list[dict[str, Any]]) -> list[tuple[int, int]]:
         """Notes an answer; group and number of each message."""
@@ -62,8 +82,10 @@ class Order:
 
     def deleted(self, key: tuple[int, int]) -> None:
         with self._lock:
-            self._missing.discard(key)
             self._deleting[key] -= 1
+            if key in self._missing:
+                self._missing.remove(key)
+                self._moved = time.monotonic()
 
     def not_deleted(self, key: tuple[int, int]) -> None:
         """The service has refused: this handle did nothing."""
@@ -72,10 +94,10 @@ class Order:
             self._deleting[key] -= 1
 
 
-def _consume(up: Up, url: str, order: Order, seed: int, end: float) -> None:
+def _consume(up: Up, url: str, order: Order, seed: int) -> None:
     rest, client = random.Random(seed), Sqs(up.endpoint)
     asked = {"QueueUrl": url, "MaxNumberOfMessages": 10, "WaitTimeSeconds": 1, "VisibilityTimeout": 2}
-    while order.left and time.monotonic() < end:
+    while order.waits():
         if rest.random() < 0.02:
             client.abandon("ReceiveMessage", rest.random() * 0.02, **asked)
             continue
@@ -112,22 +134,24 @@ def _delete(client: Sqs, url: str, order: Order, key: tuple[int, int], handle: s
 
 
 class Killer(threading.Thread):
-    """Kills one worker after the other, hard, every `every_s` seconds; never the last that
-    serves.
+    """Kills one worker after the other, hard, the first soon after the start, then every `every_s`
+    seconds, `most` times; never the last that serves.
     """
 
-    def __init__(self, up: Up, every_s: float) -> None:
+    def __init__(self, up: Up, order: Order, every_s: float, most: int) -> None:
         super().__init__()
-        self._up, self._every_s, self._ended, self.kills = up, every_s, threading.Event(), 0
+        self._up, self._order, self._every_s, self._most = up, order, every_s, most
+        self._ended, self.kills = threading.Event(), 0
 
     def run(self) -> None:
-        while not self._ended.wait(self._every_s):
+        while self.kills < self._most and not self._ended.wait(self._every_s if self.kills else FIRST_KILL_S):
             pids = self._up.workers
             if len(pids) > 1:
                 # What was killed before may still have been among them, and be gone now.
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pids[self.kills % 2], signal.SIGKILL)
                     self.kills += 1
+                    self._order.note_kill()
 
     def end(self) -> int:
         self._ended.set()
@@ -135,14 +159,23 @@ class Killer(threading.Thread):
         return self.kills
 
 
+def _counts(up: Up, url: str) -> dict[str, Any]:
+    """What the service says of the queue: where a message is that did not come."""
+    client = Sqs(up.endpoint)
+    found = client.insist("GetQueueAttributes", QueueUrl=url, AttributeNames=["All"])["Attributes"]
+    client.close()
+    return {name: value for name, value in found.items() if name.startswith("ApproximateNumber")}
+
+
 def order_under_kills(
-    up: Up, groups: int, each: int, consumers: int, kill_every_s: float, within_s: float
+    up: Up, groups: int, each: int, consumers: int, kill_every_s: float, kills: int
 ) -> dict[str, Any]:
     """Senders, consumers that lose, forget and delay, workers killed: breaches of order, and what
     never came.
     """
     url = make_fifo(up, f"order-{groups}-{each}.fifo", **HIGH)
-    order, end, killer = Order(groups, each), time.monotonic() + within_s, Killer(up, kill_every_s)
+    order = Order(groups, each)
+    killer = Killer(up, order, kill_every_s, kills)
     senders = 4
 
     def send(number: int) -> None:
@@ -164,16 +197,16 @@ def order_under_kills(
 
     killer.start()
     try:
-        took = in_threads(senders + consumers, lambda n: send(n) if n < senders else _consume(up, url, order, n, end))
+        took = in_threads(senders + consumers, lambda n: send(n) if n < senders else _consume(up, url, order, n))
     finally:
-        kills = killer.end()
+        killed = killer.end()
     return {
         "messages": groups * each,
         "breaches": len(order.breaches),
         "first_breaches": order.breaches[:5],
-        "lost": order.left,
+        "lost": [order.left, _counts(up, url)] if order.left else [],
         "deliveries": order.deliveries,
         "deletes_refused": order.refused,
-        "workers_killed": kills,
+        "workers_killed": killed,
         "seconds": round(took, 1),
     }
