@@ -40,7 +40,8 @@ class QueueCounts(Struct, frozen=True):
     """What is in a queue, added up over its tags, as it was at `as_of_ms` (0 = it was not counted
     yet, and all else is 0). `oldest_at_ms`: when its oldest message was sent that is not settled; 0
     = there is none. `paused`: it is paused, or a tag of it. `sent` and `done` (by the name of a
-    tag) are since the queue was made. `set_back`, `noisy`: as state.shared.overview.Counted.
+    tag) are since the queue was made. `set_back`, `noisy` and `groups_in_flight`: as in
+    state.shared.overview.Counted.
     """
 
     name: str
@@ -57,6 +58,7 @@ class QueueCounts(Struct, frozen=True):
     done: dict[str, Done] = {}
     set_back: int = 0
     noisy: int = 0
+    groups_in_flight: int = 0
 
 
 class QueueHistory(Struct, frozen=True):

@@ -230,7 +230,8 @@ class TagCounts(Struct, frozen=True):
     """Exact counts of one tag's window in one unit; `ahead` is how many at or above the cursor were
     taken already, open or settled; `deferred` are not in it. `lowest` is the lowest open offset,
     which may be below the floor when it was deferred; the floor with many open messages. Of a fair
-    unit: how many ready messages are `set_back`, and the digests of the groups that are `noisy`.
+    unit: how many ready messages are `set_back`, and the digests of the groups that are `noisy`; of
+    that and of a FIFO unit how many `groups_in_flight` there are.
     `totals`: what was ever done under the tag here.
     """
 
@@ -244,6 +245,7 @@ class TagCounts(Struct, frozen=True):
     deferred: int
     lowest: int
     set_back: int = 0
+    groups_in_flight: int = 0
     noisy: Sequence[bytes] = ()
     totals: Totals = Totals()
 

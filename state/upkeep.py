@@ -65,7 +65,7 @@ class UpkeepScripts:
         for tag in tags:
             names += (keys.tag(tag).visible, keys.tag(tag).delayed, keys.tag(tag).delivery, keys.tag(tag).groups)
         _, out = await self.units.scripts.run("info", names, (generation, now_ms, *tags))
-        return [TagCounts(*[*out[i : i + 11], Totals(*out[i + 11 : i + 18])]) for i in range(0, len(out), 18)]
+        return [TagCounts(*[*out[i : i + 12], Totals(*out[i + 12 : i + 19])]) for i in range(0, len(out), 19)]
 
     async def dump(self, unit: Unit, generation: int, tags: Sequence[int]) -> Dump:
         """One moment of a unit under `tags`. Holds Redis up for about 2 us per open message. Raises

@@ -38,6 +38,7 @@ WITHIN_S = 2.0
 MESSAGES = "leaseway_queue_messages"
 AGE = "leaseway_queue_oldest_message_age_seconds"
 PAUSED = "leaseway_queue_paused"
+GROUPS = "leaseway_queue_groups_in_flight"
 NOISY = "leaseway_queue_noisy_groups"
 SET_BACK = "leaseway_queue_set_back_messages"
 SENT = "leaseway_queue_sent_total"
@@ -54,13 +55,20 @@ FAMILIES = {
     MESSAGES: "Messages of a queue that are not settled, by state, added up over its tags.",
     AGE: "Age of the oldest message of a queue that is not settled, leased ones and delays under five minutes too; 0 = none.",
     PAUSED: "1 while nobody receives from a queue, or under a tag of it, because it is paused; 0 = it is not.",
+    GROUPS: "Groups of which a consumer has a message, added up over tags, of standard queues over partitions too.",
     NOISY: "Groups of a standard queue that have more than a tenth of what is in flight, added up over its tags.",
     SET_BACK: "Ready messages of such groups that are behind those of others, added up over tags.",
     SENT: "Records written to a queue since it was made.",
     **{family: _DONE_ABOUT[name] for family, name in DONE.items()},
 }
 # One number of a row, by the metric that has it.
-_NUMBERS = {PAUSED: attrgetter("paused"), SENT: attrgetter("sent"), NOISY: attrgetter("noisy"), SET_BACK: attrgetter("set_back")}
+_NUMBERS = {
+    PAUSED: attrgetter("paused"),
+    SENT: attrgetter("sent"),
+    GROUPS: attrgetter("groups_in_flight"),
+    NOISY: attrgetter("noisy"),
+    SET_BACK: attrgetter("set_back"),
+}
 RETENTION = "leaseway_queue_retention_seconds"
 IN_FLIGHT_LIMIT = "leaseway_queue_in_flight_limit"
 # What a queue is set to, for shares of it.

@@ -9,14 +9,15 @@
 -- ARGV + tag ids
 -- OUT 1 status
 -- OUT 2 tags: {ready, delayed, leased, parked, cursor, floor, how many are taken ahead of the cursor, how many are
---   deferred, lowest open offset, how many are set back, {noisy group ...}, and what was ever done under it in the
---   order of include/totals.lua, per tag}; of more than 2000 open messages the lowest is the floor
+--   deferred, lowest open offset, how many are set back, how many groups are in flight, {noisy group ...}, and what
+--   was ever done under it in the order of include/totals.lua, per tag}; of more than 2000 open messages the lowest
+--   is the floor, and where some of a FIFO unit are delayed only the groups of 2000 that are not ready are counted
 -- STATUS OK LOST
 -- INV floor <= every open offset of its tag, but for what was brought; <= all that is deferred and not in the wheel; it
 --   never falls
 -- COST O(tags x min(open, 2000 + steps of the floor))
--- VERSION 8
--- INCLUDE clock journal guard groups fair totals
+-- VERSION 9
+-- INCLUDE clock journal delivery guard groups fair totals
 local meta, outbox = KEYS[1], KEYS[2]
 local now = clock(ARGV[2])
 local out, unfiled = {}, tonumber(redis.call('HGET', meta, 'unfiled') or math.huge)
@@ -45,6 +46,17 @@ local function floor_of(id, visible, cursor, open)
   end
   return found, math.min(lowest, found)
 end
+-- FIFO: of the groups that lease nothing now those of which a message was leased, not those that wait for a delay.
+local function groups_held(visible, delivery, groups, waiting)
+  if waiting == 0 then return redis.call('ZCOUNT', groups, now + 1, '(' .. PARKED) end
+  local some = redis.call('ZRANGEBYSCORE', visible, now + 1, '(' .. PARKED, 'LIMIT', 0, 2000)
+  local found, count = {}, 0
+  for _, packed in ipairs(#some > 0 and redis.call('HMGET', delivery, unpack(some)) or {}) do
+    local d = delivery_of(packed)
+    if d and d.nonce ~= 0 and not found[d.group] then found[d.group], count = true, count + 1 end
+  end
+  return count
+end
 for i = 3, #ARGV do
   local k = 2 + (i - 3) * 4
   local visible, delayed = KEYS[k + 1], KEYS[k + 2]
@@ -62,13 +74,14 @@ for i = 3, #ARGV do
   local floor, lowest = floor_of(ARGV[i], visible, cursor, open)
   local ahead = tonumber(unit.ahead or '0')
   local leased = open - ready - waiting - parked
-  local set_back, groups = 0, {}
+  local set_back, in_groups, noisy_groups = 0, 0, {}
+  if unit.fifo then in_groups = groups_held(visible, KEYS[k + 3], KEYS[k + 4], waiting) end
   if unit.fair then
-    set_back, groups = redis.call('ZCOUNT', visible, '-inf', '(0'), noisy_ones(KEYS[k + 4])
+    set_back, in_groups = redis.call('ZCOUNT', visible, '-inf', '(0'), groups_in_flight(KEYS[k + 4])
+    noisy_groups = noisy_ones(KEYS[k + 4])
   end
-  for _, v in ipairs({ready, waiting, leased, parked, cursor, floor, ahead, deferred, lowest, set_back, groups}) do
-    out[#out + 1] = v
-  end
+  for _, v in ipairs({ready, waiting, leased, parked, cursor, floor, ahead, deferred, lowest}) do out[#out + 1] = v end
+  for _, v in ipairs({set_back, in_groups, noisy_groups}) do out[#out + 1] = v end
   for _, v in ipairs(totals_of(meta, ARGV[i])) do out[#out + 1] = v end
 end
 return {'OK', out}

@@ -34,7 +34,7 @@ class Counted(msgspec.Struct, frozen=True, array_like=True):
     sent (0 = there is none, or that is not known), and when they were counted (epoch ms). `sent`
     (since the queue was made) and `done` (by the id of a tag) never go back. `set_back` are the
     ready messages that noisy groups have behind the others, `noisy` how many groups are, added up
-    over tags.
+    over tags; `groups_in_flight` those of which a consumer has a message, over partitions too.
     """
 
     ready: int
@@ -48,6 +48,7 @@ class Counted(msgspec.Struct, frozen=True, array_like=True):
     done: dict[int, Done]
     set_back: int = 0
     noisy: int = 0
+    groups_in_flight: int = 0
 
 
 _ENCODER = msgspec.msgpack.Encoder()

@@ -248,6 +248,7 @@ FIFO: Final = (
         "short",
         {"{{queue}}": _worst('max by (queue) (leaseway_queue_messages{state="parked"}) > 0')},
     ),
+    Panel("Groups in flight", "short", {"{{queue}}": _worst("max by (queue) (leaseway_queue_groups_in_flight) > 0")}),
     Panel("Noisy groups", "short", {"{{queue}}": _worst("max by (queue) (leaseway_queue_noisy_groups) > 0")}),
     Panel(
         "Messages behind those of quiet groups",

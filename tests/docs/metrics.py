@@ -23,6 +23,7 @@ from facade.http.queue_metrics import (
     DONE,
     EMPTY,
     FAMILIES,
+    GROUPS,
     IN_FLIGHT_LIMIT,
     MESSAGES,
     NOISY,
@@ -115,6 +116,13 @@ MEANINGS = {
     RETENTION: ("gauge", "The `queue`'s retention: after so long a message that nobody acked is dropped."),
     IN_FLIGHT_LIMIT: ("gauge", "Messages of the `queue` that may be leased at once, under each tag."),
     PAUSED: ("gauge", "1 while a `queue`, or a tag of it, is paused: nobody receives from it. Of the same queues."),
+    GROUPS: (
+        "gauge",
+        (
+            "Groups of a `queue` of which a consumer has a message, added up over its tags, and of a standard queue "
+            "over its partitions too. Of the same queues."
+        ),
+    ),
     NOISY: (
         "gauge",
         "[Noisy](sqs.md#fair-queues) groups of a standard `queue`, added up over its tags. Of the same queues.",

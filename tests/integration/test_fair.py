@@ -132,6 +132,6 @@ async def test_a_group_that_is_noisy_in_several_partitions_is_one(own_engine: En
 
     async def counted() -> bool:
         (row,) = await own_engine.queues.count_each(BY, "q")
-        return (row.noisy, row.leased) == (1, len(taken))
+        return (row.noisy, row.groups_in_flight, row.leased) == (1, 3, len(taken))
 
     await eventually(counted, 8.0)

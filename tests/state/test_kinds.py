@@ -99,6 +99,40 @@ async def test_which_groups_are_noisy_is_told_and_how_much_of_theirs_is_set_back
     assert (await told())[1] == set(), "none has more than a tenth of 42"
 
 
+async def test_groups_of_which_a_message_is_leased_are_counted(store: Store) -> None:
+    for fifo, late in ((False, False), (True, False), (True, True)):
+        unit = Unit(secrets.token_hex(6), 0)
+        await store.upkeep.open(unit, 1, [(0, 0)], fifo=fifo)
+        names = [b"groupone", b"groupone", b"grouptwo", b"groupsix"]
+        packed = [PACKED] * 3 + [pack_body(NOW, NOW + 10_000 * late, None, b"x")]
+        rows = [
+            LoadEntry(n, packed[n], "1", group=name, dedup=b"id%d" % n if fifo else b"") for n, name in enumerate(names)
+        ]
+        await store.leases.load(unit, 1, [0], rows, now_ms=NOW)
+        counts = []
+        for _ in range(4):
+            (found,) = await store.upkeep.info(unit, 1, [0], now_ms=NOW)
+            counts.append((found.leased, found.groups_in_flight))
+            await receive(store, unit)
+        assert counts[:3] == [(0, 0), (1, 1), (2, 2)], "a delayed message is in nobody's hands"
+        assert counts[3] == ((2, 2) if late else (3, 3))
+
+
+async def test_a_group_of_which_all_is_set_back_is_not_in_flight(store: Store) -> None:
+    unit = Unit(secrets.token_hex(6), 0)
+    await store.upkeep.open(unit, 1, [(0, 0)])
+    rows = [LoadEntry(n, PACKED, "1", group=b"groupone") for n in range(3)]
+    await store.leases.load(unit, 1, [0], rows[:1], now_ms=NOW)
+    await receive(store, unit)
+    await store.leases.load(unit, 1, [0], rows[1:], now_ms=NOW)
+    (before,) = await store.upkeep.info(unit, 1, [0], now_ms=NOW)
+    assert (before.groups_in_flight, before.set_back) == (1, 2)
+    # The journal entry of the receive was the first.
+    assert (await store.leases.ack(unit, 1, 0, [(0, 1)], now_ms=NOW)).seq == 2
+    (after,) = await store.upkeep.info(unit, 1, [0], now_ms=NOW)
+    assert (after.groups_in_flight, after.set_back) == (0, 2)
+
+
 async def test_units_without_groups_and_fifo_units_have_no_noisy_ones(store: Store) -> None:
     for fifo in (False, True):
         unit = Unit(secrets.token_hex(6), 0)

@@ -100,8 +100,9 @@ class Counting:
         # A group may be noisy in several partitions.
         noisy = {(place, group) for tags in units for place, tag in enumerate(tags) for group in tag.noisy}
         set_back = sum(tag.set_back for tags in units for tag in tags)
+        in_flight = sum(tag.groups_in_flight for tags in units for tag in tags)
         now_ms = self._clock.now_ms()
-        return Counted(ready, delayed, leased, parked, stored, oldest_ms, now_ms, sent, done, set_back, len(noisy))
+        return Counted(ready, delayed, leased, parked, stored, oldest_ms, now_ms, sent, done, set_back, len(noisy), in_flight)
 
 
 def _totals(tags: Sequence[int], units: Iterable[Sequence[TagCounts]]) -> dict[int, Totals]:

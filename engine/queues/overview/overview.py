@@ -104,4 +104,5 @@ def _shown(queue: Queue, row: Counted | None) -> QueueCounts:
         done={tag.name: row.done[tag.id] for tag in queue.tags if tag.id in row.done},
         set_back=row.set_back,
         noisy=row.noisy,
+        groups_in_flight=row.groups_in_flight,
     )

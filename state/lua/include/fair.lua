@@ -17,6 +17,10 @@ local function noisy_ones(groups)
   end
   return found
 end
+-- How many groups have something in flight, those of which some is set back too.
+local function groups_in_flight(groups)
+  return redis.call('ZCOUNT', groups, '(0', '(' .. APART) + redis.call('ZCOUNT', groups, '(' .. APART, '(' .. 2 * APART)
+end
 local function in_flight(groups, group, by)
   redis.call('ZADD', groups, 'NX', APART, group)
   if tonumber(redis.call('ZINCRBY', groups, by, group)) == APART then redis.call('ZREM', groups, group) end

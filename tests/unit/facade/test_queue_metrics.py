@@ -15,6 +15,7 @@ from facade.http.queue_metrics import (
     DONE,
     EMPTY,
     FAMILIES,
+    GROUPS,
     IN_FLIGHT_LIMIT,
     MESSAGES,
     NOISY,
@@ -36,7 +37,9 @@ from tests.unit.facade.double import RECORD
 
 DONES = {"default": Done(9, 8, 7, 6, 5), "b": Done(4)}
 ROWS = [
-    QueueCounts("orders", 15, 1, 2, 3, 4, 5, 1_500, 9_000, sent=40, done=DONES, set_back=11, noisy=2),
+    QueueCounts(
+        "orders", 15, 1, 2, 3, 4, 5, 1_500, 9_000, sent=40, done=DONES, set_back=11, noisy=2, groups_in_flight=3
+    ),
     QueueCounts("empty", as_of_ms=9_000, paused=True),
     QueueCounts("ahead", 1, 1, oldest_at_ms=11_000, as_of_ms=9_000),
     QueueCounts("not-counted"),
@@ -59,10 +62,11 @@ def test_each_queue_that_was_counted_has_its_numbers_and_age() -> None:
     assert (found[AGE, "orders", ""], found[AGE, "empty", ""], found[AGE, "ahead", ""]) == (8.5, 0, 0)
     assert (found[PAUSED, "orders", ""], found[PAUSED, "empty", ""]) == (0, 1)
     assert [found[SENT, queue, ""] for queue in ("orders", "empty", "ahead")] == [40, 0, 0]
-    assert [(found[SET_BACK, queue, ""], found[NOISY, queue, ""]) for queue in ("orders", "empty")] == [(11, 2), (0, 0)]
+    of_groups = [[found[family, queue, ""] for family in (SET_BACK, NOISY, GROUPS)] for queue in ("orders", "empty")]
+    assert of_groups == [[11, 2, 3], [0, 0, 0]]
     assert [found[family, "orders", "default"] for family in DONE] == [9, 8, 7, 6, 5]
     assert [found[family, "orders", "b"] for family in DONE] == [4, 0, 0, 0, 0]
-    assert len(found) == 3 * (len(STATES) + 5) + 2 * len(DONE)
+    assert len(found) == 3 * (len(STATES) + 6) + 2 * len(DONE)
 
 
 def test_one_family_alone() -> None:
@@ -80,7 +84,7 @@ def test_2000_queues_are_written_in_a_tenth_of_a_second() -> None:
     began = time.process_time()
     text = "".join(lines(rows, FAMILIES, 10_000))
     assert time.process_time() - began < 0.1, "seconds"
-    assert text.count("\n") == len(FAMILIES) * 2 + 2000 * (len(STATES) + 5 + len(DONE))
+    assert text.count("\n") == len(FAMILIES) * 2 + 2000 * (len(STATES) + 6 + len(DONE))
 
 
 def test_receives_of_a_worker_say_whose_they_are() -> None:
