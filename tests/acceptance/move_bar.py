@@ -95,9 +95,9 @@ def move(up: Up, word: str, messages: int, rate: int | None, *, fifo: bool, with
             time.sleep(0.1)
             (task,) = client.insist("ListMessageMoveTasks", SourceArn=ARN + dead)["Results"]
         took = time.monotonic() - began
-        seen = [drain(up, client.url(name), quiet_s=1) for name in sources]
-        left = sum(drain(up, client.url(dead), threads=1, quiet_s=1).values())
-    each = messages // SOURCES
+        each = messages // SOURCES
+        seen = [drain(up, client.url(name), each, quiet_s=1) for name in sources]
+        left = drain(up, client.url(dead), 0, threads=1, quiet_s=1).total()
     expected = [{f"{name}/{n}" for n in range(each)} for name in sources]
     return {
         "messages": messages,

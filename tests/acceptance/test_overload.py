@@ -127,12 +127,12 @@ async def test_sends_beyond_the_bound_are_refused_and_nothing_of_them_is_stored(
     taken = [b for b, result in zip(bodies, results, strict=True) if not isinstance(result, BaseException)]
     refused = [result for result in results if isinstance(result, BaseException)]
     assert len(taken) == 20 and all(isinstance(error, Overloaded) for error in refused)
-    assert sorted(await drain(engine, "q", patience_ms=300)) == sorted(taken)
+    assert sorted(await drain(engine, "q", expect=len(taken), patience_ms=300)) == sorted(taken)
     monkeypatch.setattr(sender, "WAITING_SENDS", 2000)
     monkeypatch.setattr(sender, "WAITING_BYTES", 10_000)
     large = [engine.messages.send(BY, "q", [SendEntry(b"x" * 4_000)]) for _ in range(10)]
     assert sum(isinstance(result, Overloaded) for result in await asyncio.gather(*large, return_exceptions=True)) == 7
-    assert len(await drain(engine, "q", patience_ms=300)) == 3
+    assert len(await drain(engine, "q", expect=3, patience_ms=300)) == 3
 
 
 async def test_a_queue_with_much_to_send_takes_small_turns_while_another_is_in_use(
