@@ -11,7 +11,7 @@
 -- OUT 2 tags: {ready, delayed, leased, parked, cursor, floor, how many are taken ahead of the cursor, how many are
 --   deferred, lowest open offset, how many are set back, how many groups are in flight, {noisy group ...}, and what
 --   was ever done under it in the order of include/totals.lua, per tag}; of more than 2000 open messages the lowest
---   is the floor, and where some of a FIFO unit are delayed only the groups of 2000 that are not ready are counted
+--   is the floor, and of more than 2000 that are not ready of a FIFO unit only the groups of 2000 are counted
 -- STATUS OK LOST
 -- INV floor <= every open offset of its tag, but for what was brought; <= all that is deferred and not in the wheel; it
 --   never falls
@@ -46,14 +46,14 @@ local function floor_of(id, visible, cursor, open)
   end
   return found, math.min(lowest, found)
 end
--- FIFO: of the groups that lease nothing now those of which a message was leased, not those that wait for a delay.
-local function groups_held(visible, delivery, groups, waiting)
-  if waiting == 0 then return redis.call('ZCOUNT', groups, now + 1, '(' .. PARKED) end
+-- FIFO: the groups of which a message is leased. When the first of a group is visible is no answer: it may wait for a
+-- delay, or be there again while one behind it is leased.
+local function groups_leased(visible, delivery)
   local some = redis.call('ZRANGEBYSCORE', visible, now + 1, '(' .. PARKED, 'LIMIT', 0, 2000)
   local found, count = {}, 0
   for _, packed in ipairs(#some > 0 and redis.call('HMGET', delivery, unpack(some)) or {}) do
     local d = delivery_of(packed)
-    if d and d.nonce ~= 0 and not found[d.group] then found[d.group], count = true, count + 1 end
+    if d and d.nonce ~= 0 and d.flag == 0 and not found[d.group] then found[d.group], count = true, count + 1 end
   end
   return count
 end
@@ -75,7 +75,7 @@ for i = 3, #ARGV do
   local ahead = tonumber(unit.ahead or '0')
   local leased = open - ready - waiting - parked
   local set_back, in_groups, noisy_groups = 0, 0, {}
-  if unit.fifo then in_groups = groups_held(visible, KEYS[k + 3], KEYS[k + 4], waiting) end
+  if unit.fifo then in_groups = groups_leased(visible, KEYS[k + 3]) end
   if unit.fair then
     set_back, in_groups = redis.call('ZCOUNT', visible, '-inf', '(0'), groups_in_flight(KEYS[k + 4])
     noisy_groups = noisy_ones(KEYS[k + 4])

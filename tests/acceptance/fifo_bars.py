@@ -135,12 +135,12 @@ def dedup_over_a_wipe(up: Up, sends: int, senders: int) -> dict[str, Any]:
 
 
 # A rebuild on a full machine took 12 s.
-STILL_S = 60.0
+MISSING_S = 60.0
 
 
 def drain(up: Up, url: str, expected: int, threads: int = 4, quiet_s: int = 3) -> Counter[str]:
     """Receives and deletes; how often each body came. When as many have come as are expected, until
-    a receive finds nothing for `quiet_s`; else until nothing came for STILL_S.
+    a receive finds nothing for `quiet_s`; else until nothing came for MISSING_S.
     """
     seen, lock, came_at = Counter[str](), threading.Lock(), time.monotonic()
 
@@ -152,7 +152,7 @@ def drain(up: Up, url: str, expected: int, threads: int = 4, quiet_s: int = 3) -
             messages = client.insist("ReceiveMessage", **asked).get("Messages")
             if not messages:
                 with lock:
-                    if seen.total() >= expected or time.monotonic() - came_at > STILL_S:
+                    if seen.total() >= expected or time.monotonic() - came_at > MISSING_S:
                         break
                 continue
             entries = [{"Id": str(n), "ReceiptHandle": message["ReceiptHandle"]} for n, message in enumerate(messages)]

@@ -120,7 +120,8 @@ MEANINGS = {
         "gauge",
         (
             "Groups of a `queue` of which a consumer has a message, added up over its tags, and of a standard queue "
-            "over its partitions too. Of the same queues."
+            "over its partitions too. Of a FIFO queue 2,000 messages of a partition and tag are looked at. Of the same "
+            "queues."
         ),
     ),
     NOISY: (

@@ -118,6 +118,32 @@ async def test_groups_of_which_a_message_is_leased_are_counted(store: Store) -> 
         assert counts[3] == ((2, 2) if late else (3, 3))
 
 
+async def test_a_fifo_group_is_in_flight_while_one_behind_what_came_back_is_leased(store: Store) -> None:
+    unit = Unit(secrets.token_hex(6), 0)
+    await store.upkeep.open(unit, 1, [(0, 0)], fifo=True)
+    rows = [LoadEntry(n, PACKED, "1", group=b"groupone", dedup=b"id%d" % n) for n in range(2)]
+    await store.leases.load(unit, 1, [0], rows, now_ms=NOW)
+    got = await store.leases.receive(
+        unit,
+        1,
+        0,
+        max=2,
+        lease_ms=None,
+        queue_lease_ms=1000,
+        max_receive_count=0,
+        retention_ms=10**9,
+        move_ms=1,
+        now_ms=NOW,
+    )
+    first, second = got.leased
+    await store.leases.release(unit, 1, 0, [(first.offset, got.nonce)], now_ms=NOW)
+    (between,) = await store.upkeep.info(unit, 1, [0], now_ms=NOW)
+    assert (between.ready, between.leased, between.groups_in_flight) == (1, 1, 1)
+    await store.leases.ack(unit, 1, 0, [(second.offset, got.nonce)], now_ms=NOW)
+    (after,) = await store.upkeep.info(unit, 1, [0], now_ms=NOW)
+    assert (after.ready, after.leased, after.groups_in_flight) == (1, 0, 0)
+
+
 async def test_a_group_of_which_all_is_set_back_is_not_in_flight(store: Store) -> None:
     unit = Unit(secrets.token_hex(6), 0)
     await store.upkeep.open(unit, 1, [(0, 0)])
