@@ -97,7 +97,8 @@ Key = tuple[str, int, Operation]
 class Meters:
     """Cells of the minute that runs. For the tasks of one loop.
 
-    `empty`: receives that were answered without a message since the worker began, by queue and tag.
+    Since the worker began: `empty`, receives that were answered without a message, by queue and
+    tag; `stored`, bytes of messages of sends that Kafka has taken, by queue.
     """
 
     def __init__(self) -> None:
@@ -105,6 +106,7 @@ class Meters:
         self.taken_soon: Signal[[]] = Signal()
         self._cells: dict[Key, Cell] = {}
         self.empty: dict[tuple[str, int], int] = {}
+        self.stored: dict[str, int] = {}
         self.times: Final = MessageTimes()
 
     def note(self, incarnation: str, tag: int, operation: Operation, messages: int, began_ns: int, in_queue_ms: Sequence[int] = ()) -> None:
@@ -134,12 +136,17 @@ class Meters:
         if empty and operation in RECEIVES:
             self._note_empty(incarnation, tag, empty)
 
+    def note_stored(self, incarnation: str, size: int) -> None:
+        """Kafka has messages of so many bytes."""
+        self.stored[incarnation] = self.stored.get(incarnation, 0) + size
+
     def _note_empty(self, incarnation: str, tag: int, receives: int) -> None:
         self.empty[incarnation, tag] = self.empty.get((incarnation, tag), 0) + receives
 
     def keep(self, incarnations: Container[str]) -> None:
         """Forgets what is kept beyond a minute of other lives of queues."""
         self.empty = {place: count for place, count in self.empty.items() if place[0] in incarnations}
+        self.stored = {incarnation: size for incarnation, size in self.stored.items() if incarnation in incarnations}
 
     def take(self) -> dict[Key, Cell]:
         """What was counted since the last call, which begins anew."""

@@ -18,7 +18,7 @@ STATE, NOT_STORED, MAY_BE_STORED = range(3)
 # How a drain has ended: it went as far as it should; another owns the unit; the journal may lack
 # what was appended last; Python is to go on.
 DONE, FENCED, NOT_APPENDED, PASSED = range(4)
-COUNTS, WAITING, RETURNING, WHYS, WAITS, ALLOWANCES, UNHEARD, CALLS, WAITERS, TIMES = range(10)
+COUNTS, WAITING, RETURNING, WHYS, WAITS, ALLOWANCES, UNHEARD, CALLS, WAITERS, TIMES, STORED = range(11)
 # What is RETURNING is looked for so often while somebody waits for it.
 LOOK_S: Final = 0.001
 # Numbers of verbs, of all dialects; native/src/requests.rs has the same, and a test compares them.
@@ -46,10 +46,10 @@ class Library(Protocol):
         """Tells the plane one of the things above."""
 
     def ask(self, what: int) -> list[Any]:
-        """Asks for COUNTS, WHYS or TIMES since the last time, which queues are WAITING, of which
-        queues and tags something is RETURNING, what became receivable UNHEARD (rows of queue,
-        partition, since when in ms), how many CALLS of scripts were made, or how many WAITERS there
-        are (rows of queue, tag, receives).
+        """Asks for COUNTS, WHYS, TIMES or bytes of messages STORED (rows of queue, bytes) since the
+        last time, which queues are WAITING, of which queues and tags something is RETURNING, what
+        became receivable UNHEARD (rows of queue, partition, since when in ms), how many CALLS of
+        scripts were made, or how many WAITERS there are (rows of queue, tag, receives).
         """
 
     def forget(self) -> None:

@@ -132,6 +132,9 @@ class PlaneNews:
                 cell = Cell(requests, messages, sum_us, max_us, counts)
                 self._meters.add(opened.queue.incarnation, tag, _operation(verb, more=bool(more)), cell, empty)
         self._meters.times.add(library.ask(lib.TIMES))
+        for number, size in library.ask(lib.STORED):
+            if (opened := self.plane.opened(number)) is not None:
+                self._meters.note_stored(opened.queue.incarnation, size)
         self.plane.close_idle()
 
 

@@ -1,4 +1,6 @@
-"""How many receives found nothing at this worker, and how many wait here, by queue and tag."""
+"""What this worker alone knows of queues: by tag how many receives found nothing and how many wait,
+and bytes of sends.
+"""
 
 from __future__ import annotations
 
@@ -35,3 +37,11 @@ class Tallies:
         shown = self._seen.union(empty)
         at = ((queue.name, tag.name, (queue.incarnation, tag.id)) for queue in queues for tag in queue.tags)
         return [ReceiveCounts(name, tag, empty.get(place, 0), waiting[place]) for name, tag, place in at if place in shown]
+
+    def stored(self, queues: Iterable[Queue]) -> dict[str, int]:
+        """Returns the bytes of messages that Kafka has taken from sends since the worker began, by
+        queue, where there were any.
+        """
+        self._meters.taken_soon()
+        stored = self._meters.stored
+        return {queue.name: stored[queue.incarnation] for queue in queues if queue.incarnation in stored}

@@ -24,7 +24,7 @@ from engine.log import Appended, Log
 from engine.rules.contention import Activity
 from engine.rules.fifo import check_entries, sequence_number
 from engine.rules.ids import Ids
-from engine.rules.limits import check_deliver_at, check_send, delay_until
+from engine.rules.limits import check_deliver_at, check_send, delay_until, message_bytes
 from engine.rules.linger import LINGER_S, is_busy, send_linger_s, should_linger
 from engine.rules.placement import fixed_partition
 from engine.rules.queue import Queue
@@ -37,6 +37,7 @@ from engine.window.write_through import WriteThrough
 from runtime.background import Background
 from runtime.cancel import before
 from runtime.failpoints import reached
+from runtime.signals import Signal
 from schemas.identity import ids_of
 from schemas.records import BatchMark, Message
 from schemas.vocabulary import BATCH_SPAN_MS, DEFAULT_PRIORITY
@@ -79,6 +80,8 @@ class Sender:
         self._write_through = write_through
         self._delays = delays
         self._activity = activity
+        # Kafka has messages of so many bytes of the queue of this incarnation.
+        self.stored: Signal[[str, int]] = Signal()
         self._batches: dict[tuple[str, int | None], SendBatch] = {}
         self._background = Background()
 
@@ -212,17 +215,21 @@ class Sender:
         reached("send.appended")
         rows: list[Row] = []
         settled: list[tuple[PendingSend, list[Appended] | Exception]] = []
-        at = 0
+        at = size = 0
         for item in items:
             end = at + len(item.messages)
             outcome = _outcome(results[at:end], took_ms)
             settled.append((item, outcome))
             if not isinstance(outcome, Exception):
                 rows += zip(outcome, item.messages, values[at:end], item.digests, strict=True)
+                size += item.size
             at = end
         entries = entries_of(self._bodies, queue, partition, rows, sum(map(len, values))) if rows else []
         reached("send.before_load")
         repeats = await self._write_through.write(queue, partition, entries) if entries else {}
+        if repeats:
+            size -= sum(message_bytes(message) for appended, message, _, _ in rows if appended.offset in repeats)
+        self.stored(queue.incarnation, size)
         reached("send.before_answer")
         for item, outcome in settled:
             if isinstance(outcome, Exception):

@@ -152,6 +152,15 @@ class QueueService:
         rows = self._tallies.of(self._looked_at(by, [name for name in self._catalog.names if name.startswith(prefix)]))
         return [replace(row, queue=short(by.account, row.queue)) for row in rows] if by.account else rows
 
+    def stored_bytes(self, by: Principal, prefix: str = "") -> dict[str, int]:
+        """Returns the bytes of messages (body and attributes) that Kafka has taken from sends of
+        this worker, by queue, of the queues of `count_each`.
+        """
+        self._access.authorise(by, Verb.LIST_QUEUES)
+        prefix = full(by.account, prefix)
+        rows = self._tallies.stored(self._looked_at(by, [name for name in self._catalog.names if name.startswith(prefix)]))
+        return {short(by.account, name): size for name, size in rows.items()}
+
     def _looked_at(self, by: Principal, names: Sequence[str]) -> Iterator[Queue]:
         """Those that the caller may look at."""
         queues = (self._catalog.queues[name] for name in names)

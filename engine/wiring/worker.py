@@ -92,6 +92,7 @@ def wire_messages(base: Base, units: Units) -> Messages:
     )
     handles = wire_handles(ground=base, window=window, meters=base.meters, journaled=journaled, move_dead=moves.dead_letters.kill)
     sends = wire_sends(ground=base, window=window, activity=activity, address=receives.browse.address, journaled=journaled)
+    sends.sender.stored.connect(base.meters.note_stored)
     parking = wire_parking(
         ground=base, window=window, dead_letters=moves.dead_letters, check_policy=handles.kills.check_policy, journaled=journaled
     )

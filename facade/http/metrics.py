@@ -282,7 +282,7 @@ def operations(metrics: Metrics) -> tuple[Operation, ...]:
 
     async def run(engine: Engine, call: Call) -> Answer:
         mine = metrics.text(partial(engine.queues.knows, call.by))
-        mine += "".join(queue_metrics.worst_receives(engine, call, metrics.worker)).encode()
+        mine += "".join(queue_metrics.most_of_worker(engine, call, metrics.worker)).encode()
         return Answer(mine + await queue_metrics.worst(engine, call), media_type=queue_metrics.MEDIA_TYPE)
 
     return (

@@ -11,7 +11,7 @@ import contextlib
 import heapq
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Annotated
 
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -83,7 +83,9 @@ RECEIVES = {
     EMPTY: "Receives that were answered without a message, by queue and tag.",
     WAITING: "Receives that wait for a message, by queue and tag.",
 }
-KNOWN = (*FAMILIES, *BOUNDS, *RECEIVES)
+SENT_BYTES = "leaseway_queue_sent_bytes_total"
+_SENT_BYTES_ABOUT = "Bytes of messages (body and attributes) of sends to a queue that Kafka has taken."
+KNOWN = (*FAMILIES, *BOUNDS, *RECEIVES, SENT_BYTES)
 TOTAL = "leaseway_messages"
 _TOTAL_ABOUT = "Messages of all queues that who asks may look at, not settled, by state, added up over tags."
 
@@ -142,6 +144,14 @@ def receives(rows: Iterable[ReceiveCounts], families: Iterable[str], worker: str
             yield f'{family}{{queue="{row.queue}",tag="{row.tag}"{label}}} {row.empty if family == EMPTY else row.waiting}\n'
 
 
+def sent_bytes(sizes: Iterable[tuple[str, int]], worker: str) -> Iterator[str]:
+    """The series of bytes of a worker, by queue; empty = it is alone behind its port."""
+    label = f',worker="{worker}"' if worker else ""
+    yield from _head(SENT_BYTES, _SENT_BYTES_ABOUT)
+    for queue, size in sizes:
+        yield f'{SENT_BYTES}{{queue="{queue}"{label}}} {size}\n'
+
+
 def totals(rows: Sequence[QueueCounts]) -> Iterator[str]:
     """The series of these queues together."""
     yield from _head(TOTAL, _TOTAL_ABOUT)
@@ -154,9 +164,9 @@ def _head(family: str, about: str) -> tuple[str, str]:
     return f"# HELP {family} {about}\n", f"# TYPE {family} {kind}\n"
 
 
-def worst_receives(engine: Engine, call: Call, worker: str) -> Iterator[str]:
-    """Where most receives have found nothing, and where most wait. Nothing for nobody in
-    particular.
+def most_of_worker(engine: Engine, call: Call, worker: str) -> Iterator[str]:
+    """Where most receives have found nothing, where most wait, and where most bytes were sent.
+    Nothing for nobody in particular.
     """
     if not call.by.admin and call.by.id == ANONYMOUS:
         return
@@ -164,6 +174,8 @@ def worst_receives(engine: Engine, call: Call, worker: str) -> Iterator[str]:
         rows = engine.queues.count_receives(call.by)
         yield from receives(heapq.nlargest(WORST, rows, key=lambda row: row.empty), [EMPTY], worker)
         yield from receives(heapq.nlargest(WORST, rows, key=lambda row: row.waiting), [WAITING], worker)
+        sizes = engine.queues.stored_bytes(call.by).items()
+        yield from sent_bytes(heapq.nlargest(WORST, sizes, key=itemgetter(1)), worker)
 
 
 async def worst(engine: Engine, call: Call) -> bytes:
@@ -194,7 +206,9 @@ async def _run(worker: str, engine: Engine, call: Call) -> Answer:
     set_to = _bounds(engine, call, rows, [one for one in families if one in BOUNDS])
     of_worker = [one for one in families if one in RECEIVES]
     mine = receives(engine.queues.count_receives(call.by, asked.prefix), of_worker, worker) if of_worker else ()
-    return Answer("".join((*counted, *set_to, *mine)).encode(), media_type=MEDIA_TYPE)
+    sizes = engine.queues.stored_bytes(call.by, asked.prefix).items() if SENT_BYTES in families else None
+    bytes_ = () if sizes is None else sent_bytes(sizes, worker)
+    return Answer("".join((*counted, *set_to, *mine, *bytes_)).encode(), media_type=MEDIA_TYPE)
 
 
 def _bounds(engine: Engine, call: Call, rows: Iterable[QueueCounts], families: Iterable[str]) -> Iterator[str]:

@@ -58,6 +58,7 @@ class Book:
         self.requests: Counter[tuple[str, str, str]] = Counter()
         self.messages: Counter[tuple[str, str, str]] = Counter()
         self.empty: Counter[tuple[str, str]] = Counter()  # receives without a message, by queue and tag
+        self.sent_bytes: Counter[tuple[str, ...]] = Counter()  # of messages that were stored, by queue
         # Messages that were received for the first time, that were acked, and that were given back.
         self.first = self.acked = self.released = 0
         self.ids: list[str] = []

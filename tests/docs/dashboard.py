@@ -73,6 +73,11 @@ def _empty(by: str, at: str = "") -> str:
     return _of_receives(by, f"rate(leaseway_queue_empty_receives_total{at}{RATE})")
 
 
+def _sent_bytes(by: str, at: str = "") -> str:
+    """A second, of all workers, of each of which two jobs may have brought it."""
+    return f"sum by ({by}) (max by (instance, worker, queue) (rate(leaseway_queue_sent_bytes_total{at}{RATE})))"
+
+
 def _of_receives(by: str, expression: str) -> str:
     """Added up over workers, of each of which two jobs may have brought it."""
     return f"sum by ({by}) (max by (instance, worker, queue, tag) ({expression}))"
@@ -180,6 +185,7 @@ WORST: Final = (
         {"{{queue}}": _worst(_empty("queue"))},
     ),
     Panel("Most receives that wait", "short", {"{{queue}}": _worst(_waiting("queue"))}),
+    Panel("Most bytes sent", "Bps", {"{{queue}}": _worst(_sent_bytes("queue"))}),
     Panel(
         "Nearest to the bound in flight",
         "percentunit",

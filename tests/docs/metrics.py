@@ -31,6 +31,7 @@ from facade.http.queue_metrics import (
     RECEIVES,
     RETENTION,
     SENT,
+    SENT_BYTES,
     SET_BACK,
     TOTAL,
     WAITING,
@@ -71,7 +72,10 @@ MEANINGS = {
     ),
     "leaseway_time_in_queue_seconds": (
         "histogram",
-        "Time from the send of a message to its first delivery, of those that this worker has delivered.",
+        (
+            "Time from the send of a message to its first delivery, of those that this worker has delivered. "
+            "One that no answer carried may count again."
+        ),
     ),
     "leaseway_time_in_hand_seconds": (
         "histogram",
@@ -148,6 +152,14 @@ MEANINGS = {
         (
             "Receives that wait at this worker, by `queue` and `tag`: of the 50 tags with the most; "
             "`GET /metrics/queues` has all where some have waited since the worker began."
+        ),
+    ),
+    SENT_BYTES: (
+        "counter",
+        (
+            "Bytes of messages (body and attributes) that this worker was sent and Kafka has taken, by `queue`: of "
+            "the 50 queues with the most; `GET /metrics/queues` has all. What Kafka-native producers, moves and "
+            "transactions write has no bytes here."
         ),
     ),
     EMPTY: (
@@ -365,7 +377,7 @@ def names() -> set[str]:
             if isinstance(argument, ast.Constant):
                 found.add(str(argument.value) + ("_total" if family.startswith("Counter") else ""))
     process = {one.name for family in ProcessCollector(registry=None).collect() for one in family.samples}
-    return found | FAMILIES.keys() | BOUNDS.keys() | RECEIVES.keys() | {TOTAL} | process
+    return found | FAMILIES.keys() | BOUNDS.keys() | RECEIVES.keys() | {SENT_BYTES, TOTAL} | process
 
 
 def page() -> str:

@@ -34,6 +34,7 @@ pub mod asked {
     pub const CALLS: u32 = 7;
     pub const WAITERS: u32 = 8;
     pub const TIMES: u32 = 9;
+    pub const STORED: u32 = 10;
 }
 
 /// What the plane tells.

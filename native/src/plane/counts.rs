@@ -52,11 +52,13 @@ struct Cell {
 pub struct Counts {
     bounds: Bounds,
     cells: HashMap<Key, Cell>,
+    /// Bytes of messages that Kafka has taken, by queue.
+    stored: HashMap<u64, u64>,
 }
 
 impl Counts {
     pub fn new(bounds: Bounds) -> Self {
-        Self { bounds, cells: HashMap::new() }
+        Self { bounds, ..Self::default() }
     }
 
     pub fn note(&mut self, key: Key, messages: usize, took: Duration) {
@@ -86,6 +88,21 @@ impl Counts {
     pub fn pass(&mut self, clients: &mut dyn Clients, request: &InHand, why: Why) {
         if !clients.pass(request.connection, why) {
             self.note_gone(request.queue, request.verb, request.began.elapsed());
+        }
+    }
+
+    /// Kafka has messages of so many bytes.
+    pub fn note_stored(&mut self, queue: u64, bytes: u64) {
+        *self.stored.entry(queue).or_default() += bytes;
+    }
+
+    /// Writes the bytes of messages that Kafka has taken since the last call: `[[queue, bytes], ...]`
+    pub fn take_stored(&mut self, packer: &mut Packer) {
+        packer.array(self.stored.len());
+        for (queue, bytes) in self.stored.drain() {
+            packer.array(2);
+            packer.uint(queue);
+            packer.uint(bytes);
         }
     }
 
@@ -129,6 +146,19 @@ mod tests {
         assert_eq!(packer.bytes[packer.bytes.len() - 7..], [0x93, 1, 0, 1, 0x92, 1, 1]);
         packer.bytes.clear();
         counts.take(&mut packer);
+        assert_eq!(packer.bytes, [0x90]);
+    }
+
+    #[test]
+    fn bytes_are_taken_once() {
+        let mut counts = Counts::default();
+        counts.note_stored(7, 40);
+        counts.note_stored(7, 2);
+        let mut packer = Packer::default();
+        counts.take_stored(&mut packer);
+        assert_eq!(packer.bytes, [0x91, 0x92, 7, 42]);
+        packer.bytes.clear();
+        counts.take_stored(&mut packer);
         assert_eq!(packer.bytes, [0x90]);
     }
 }

@@ -50,6 +50,7 @@ impl<C: Caller> Plane<C> {
         let who = |one: &Send| (!one.is_over).then_some(one.connection);
         let waiting = sends.iter().map(|one| (who(one), one.verb, one.began, one.values.len())).collect();
         let values: Vec<Value> = sends.into_iter().flat_map(|one| one.values).collect();
+        self.counts.note_stored(queue, values.iter().map(|value| value.size as u64).sum());
         let end = first + values.len() as u64;
         let keeps = self.has_room(queue, &values, now);
         let (encoded, words) = self.entries(queue, &values, first, at_ms, keeps);

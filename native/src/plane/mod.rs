@@ -180,6 +180,10 @@ impl<C: Caller> Plane<C> {
         self.counts.take(packer);
     }
 
+    pub fn take_stored(&mut self, packer: &mut Packer) {
+        self.counts.take_stored(packer);
+    }
+
     // What happens.
 
     pub fn ask(&mut self, clients: &mut dyn Clients, Ask { by, what }: Ask, now: Instant) {

@@ -112,6 +112,7 @@ class RecordingEngine:
         self.cancelled = asyncio.Event()
         self.undelivered_: list[Sequence[Delivery]] = []
         self.received: list[ReceiveCounts] = []
+        self.stored: dict[str, int] = {}
         self.parts: dict[str, str] = {"kafka": "ok", "redis": "ok"}
 
     class plane:  # noqa: N801 - there is none
@@ -156,6 +157,9 @@ class RecordingEngine:
 
     def count_receives(self, by: Principal, prefix: str = "") -> list[ReceiveCounts]:
         return self.received
+
+    def stored_bytes(self, by: Principal, prefix: str = "") -> dict[str, int]:
+        return self.stored
 
     def kafka_ms(self) -> int:
         return 10_000

@@ -151,17 +151,22 @@ async def test_metrics_have_the_queues_with_most_receives_for_nothing_and_most_t
     client: httpx.AsyncClient, engine: RecordingEngine
 ) -> None:
     engine.received = [ReceiveCounts(f"q{n}", "default", n, 60 - n) for n in range(60)]
+    engine.stored = {f"q{n}": 1000 * n for n in range(60)}
     engine.error = StoreUnavailable("away")  # what a worker has counted for itself needs no Redis
     lines = (await client.get("/metrics", auth=("k", "secret"))).text.splitlines()
     empty = [line for line in lines if line.startswith("leaseway_queue_empty_receives_total{")]
     waiting = [line for line in lines if line.startswith("leaseway_queue_waiting_receives{")]
-    assert (len(empty), len(waiting)) == (50, 50)
+    sent = [line for line in lines if line.startswith("leaseway_queue_sent_bytes_total{")]
+    assert (len(empty), len(waiting), len(sent)) == (50, 50, 50)
+    assert sent[0] == 'leaseway_queue_sent_bytes_total{queue="q59"} 59000'
     assert empty[0] == 'leaseway_queue_empty_receives_total{queue="q59",tag="default"} 59'
     assert waiting[0] == 'leaseway_queue_waiting_receives{queue="q0",tag="default"} 60'
     assert "q59" not in (await client.get("/metrics")).text, "nobody in particular has no numbers"
 
     engine.error = None
     found = (await client.get("/metrics/queues?family=leaseway_queue_waiting_receives")).text
+    assert found.count("\n") == 60 + 2
+    found = (await client.get("/metrics/queues?family=leaseway_queue_sent_bytes_total")).text
     assert found.count("\n") == 60 + 2
 
 

@@ -53,3 +53,16 @@ def test_a_queue_that_is_gone_is_forgotten() -> None:
     lists.leave(NOBODY, AT)
     meters.keep(known)
     assert tallies.of([QUEUE]) == []
+
+
+def test_bytes_of_sends_here_and_in_the_plane_are_shown_of_queues_that_there_are() -> None:
+    meters = Meters()
+    tallies = Tallies({QUEUE.incarnation}, meters, WaitLists(), dict)
+    assert tallies.stored([QUEUE]) == {}
+    meters.note_stored(QUEUE.incarnation, 40)
+    meters.note_stored("another life", 7)
+    meters.taken_soon.connect(lambda: meters.note_stored(QUEUE.incarnation, 2))
+    assert tallies.stored([QUEUE]) == {QUEUE.name: 42}
+    assert tallies.stored([]) == {}
+    meters.keep({QUEUE.incarnation})
+    assert list(meters.stored) == [QUEUE.incarnation]
