@@ -103,19 +103,19 @@ def lines(rows: Iterable[QueueCounts], families: Iterable[str], now_ms: int) -> 
     for family in families:
         yield from _head(family, FAMILIES[family])
         if family in DONE:
-            yield from _done(counted, family)
+            number = attrgetter(DONE[family])
+            yield "".join(
+                [f'{family}{{queue="{row.name}",tag="{tag}"}} {number(done)}\n' for row in counted for tag, done in row.done.items()]
+            )
         elif family in _NUMBERS:
             number = _NUMBERS[family]
-            for row in counted:
-                yield f'{family}{{queue="{row.name}"}} {number(row):d}\n'
+            yield "".join([f'{family}{{queue="{row.name}"}} {number(row):d}\n' for row in counted])
         elif family == AGE:
-            for row in counted:
-                age_s = max(0, now_ms - row.oldest_at_ms) / 1000 if row.oldest_at_ms else 0
-                yield f'{family}{{queue="{row.name}"}} {age_s}\n'
+            yield "".join([f'{family}{{queue="{row.name}"}} {_age_s(row, now_ms)}\n' for row in counted])
         else:
-            for row in counted:
-                for state in STATES:
-                    yield f'{family}{{queue="{row.name}",state="{state}"}} {getattr(row, state)}\n'
+            for state in STATES:
+                number = attrgetter(state)
+                yield "".join([f'{family}{{queue="{row.name}",state="{state}"}} {number(row)}\n' for row in counted])
 
 
 def bounds(names: Iterable[str], families: Iterable[str], record_of: Callable[[str], QueueRecord | None]) -> Iterator[str]:
@@ -128,11 +128,8 @@ def bounds(names: Iterable[str], families: Iterable[str], record_of: Callable[[s
             yield f'{family}{{queue="{name}"}} {value}\n'
 
 
-def _done(counted: Iterable[QueueCounts], family: str) -> Iterator[str]:
-    name = DONE[family]
-    for row in counted:
-        for tag, done in row.done.items():
-            yield f'{family}{{queue="{row.name}",tag="{tag}"}} {getattr(done, name)}\n'
+def _age_s(row: QueueCounts, now_ms: int) -> float:
+    return max(0, now_ms - row.oldest_at_ms) / 1000 if row.oldest_at_ms else 0
 
 
 def receives(rows: Iterable[ReceiveCounts], families: Iterable[str], worker: str) -> Iterator[str]:
