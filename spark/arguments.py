@@ -13,7 +13,9 @@ OUTCOMES = "outcomes.json"  # Below the folder of the addresses: {queue: {how: d
 def sql_arguments(parser: ArgumentParser) -> None:
     """Options of `sql`."""
     parser.add_argument(
-        "query", help="SQL over the views messages, journal, deliveries, dead_letters, queues, meters, unread"
+        "query",
+        help="SQL over the views messages, journal, deliveries, dead_letters, queues, meters, stale_handles, audit, "
+        "unread",
     )
     parser.add_argument(
         "--format", choices=("table", "json", "csv"), default="table", help="how rows are printed (default table)"

@@ -35,7 +35,7 @@ def wire_handles(*, ground: Ground, window: WindowParts, meters: Meters, journal
     killed.
     """
     scripts, receivable = ground.store.leases, window.receivable
-    handles, refusals, by_unit = Handles(ground.catalog, window.ids), Refusals(), ByUnit(window.window, scripts.units)
+    handles, refusals, by_unit = Handles(ground.catalog, window.ids), Refusals(meters.note_stale), ByUnit(window.window, scripts.units)
     acks = Acks(scripts, window.bodies)
     leases = Leases(scripts, handles, by_unit, window.delays, refusals, receivable, meters)
     return HandleParts(

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from msgspec.structs import replace
@@ -22,9 +22,13 @@ METRIC: Final = "stale_handles_total"
 
 
 class Refusals:
-    """Takes note of each handle that was good for nothing. Any task may call."""
+    """Takes note of each handle that was good for nothing. Any task may call.
 
-    def __init__(self) -> None:
+    `count(incarnation, reason)` counts it for the meters.
+    """
+
+    def __init__(self, count: Callable[[str, str], None]) -> None:
+        self._count = count
         # By the name of the metric with its label.
         self.counts: Counter[str] = Counter()
 
@@ -32,6 +36,7 @@ class Refusals:
         """Takes note of handles of one partition: the offset of each, and a StaleReason word."""
         for offset, reason in refused:
             self.counts[f'{METRIC}{{reason="{reason}"}}'] += 1
+            self._count(queue.incarnation, reason)
             logger.debug("action=stale queue=%s partition=%d offset=%d reason=%s", queue.name, partition, offset, reason)
 
     def judge(

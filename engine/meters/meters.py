@@ -8,6 +8,7 @@ is counted under the tag of the first. A request costs one call here.
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Container, Mapping, Sequence
 from time import monotonic_ns
 from typing import Final
@@ -105,6 +106,8 @@ class Meters:
         # Tells that cells are about to be taken: what was counted elsewhere is to be added.
         self.taken_soon: Signal[[]] = Signal()
         self._cells: dict[Key, Cell] = {}
+        # By incarnation and reason.
+        self._stale: Counter[tuple[str, str]] = Counter()
         self.empty: dict[tuple[str, int], int] = {}
         self.stored: dict[str, int] = {}
         self.times: Final = MessageTimes()
@@ -147,6 +150,15 @@ class Meters:
         """Forgets what is kept beyond a minute of other lives of queues."""
         self.empty = {place: count for place, count in self.empty.items() if place[0] in incarnations}
         self.stored = {incarnation: size for incarnation, size in self.stored.items() if incarnation in incarnations}
+
+    def note_stale(self, incarnation: str, reason: str) -> None:
+        """A handle was good for nothing; `reason` is a StaleReason word."""
+        self._stale[incarnation, reason] += 1
+
+    def take_stale(self) -> Counter[tuple[str, str]]:
+        """Returns the stale handles since the last call, by incarnation and reason."""
+        taken, self._stale = self._stale, Counter()
+        return taken
 
     def take(self) -> dict[Key, Cell]:
         """What was counted since the last call, which begins anew."""

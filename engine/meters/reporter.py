@@ -22,7 +22,7 @@ from runtime.background import Background
 from runtime.cancel import cancel_all
 from runtime.clock import now_ms
 from runtime.counters import Counters
-from schemas.records.watching import MeterRecord
+from schemas.records.watching import MeterRecord, StaleRow
 from schemas.topics import METER_PARTITIONS, meter_topic
 from schemas.vocabulary import KEPT_MINUTES
 from schemas.wire import encode
@@ -93,9 +93,13 @@ class Reporter:
     def _take(self, minute: int) -> None:
         self._meters.keep(self._catalog.by_incarnation)
         cells: dict[str, list[tuple[Key, Cell]]] = {}
+        stale: dict[str, list[StaleRow]] = {}
         for key, cell in self._meters.take().items():
             cells.setdefault(key[0], []).append((key, cell))
-        records = [record for some in cells.values() if (record := self._record(minute, some)) is not None]
+        for (incarnation, reason), handles in self._meters.take_stale().items():
+            stale.setdefault(incarnation, []).append(StaleRow(reason, handles))
+        made = (self._record(minute, life, cells.get(life, []), stale.get(life, [])) for life in {**cells, **stale})
+        records = [record for record in made if record is not None]
         # A request that was under way when its queue went is counted a moment later.
         self._gone = {key: one for key, one in self._gone.items() if one[1] >= minute}
         if not records:
@@ -106,16 +110,15 @@ class Reporter:
             self._counters.count("meter_records_dropped_total", len(dropped))
             logger.error("action=report_meters dropped=%d reason=Kafka took nothing for %d minutes", len(dropped), KEPT_MINUTES)
 
-    def _record(self, minute: int, cells: list[tuple[Key, Cell]]) -> MeterRecord | None:
+    def _record(self, minute: int, incarnation: str, cells: list[tuple[Key, Cell]], stale: list[StaleRow]) -> MeterRecord | None:
         """Returns what is written of a queue; None for one that went more than a minute ago."""
-        incarnation = cells[0][0][0]
         gone = self._gone.get(incarnation)
         queue = self._catalog.by_incarnation.get(incarnation) or (gone and gone[0])
         if queue is None:
             return None
         names = {tag.id: tag.name for tag in queue.tags}
         rows = [cell.row("" if tag < 0 else names.get(tag, f"#{tag}"), operation) for (_, tag, operation), cell in cells]
-        return MeterRecord(minute * self._minute_ms, self._worker, queue.name, incarnation, rows)
+        return MeterRecord(minute * self._minute_ms, self._worker, queue.name, incarnation, rows, stale)
 
     async def _write(self) -> None:
         """Writes what is left, oldest first; what Kafka does not take stays."""

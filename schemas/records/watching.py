@@ -22,6 +22,13 @@ class MeterRow(Struct, frozen=True):
     counts: list[int]
 
 
+class StaleRow(Struct, frozen=True):
+    """How many handles were good for nothing for one reason, a StaleReason word."""
+
+    reason: str
+    handles: int
+
+
 class MeterRecord(Struct, frozen=True):
     """The value of a record of the meter topic: what a worker has answered of a queue in a minute.
 
@@ -34,6 +41,7 @@ class MeterRecord(Struct, frozen=True):
     queue: str
     incarnation: str
     rows: list[MeterRow]
+    stale: list[StaleRow] = []
 
 
 class HistoryRecord(Struct, frozen=True):

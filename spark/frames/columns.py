@@ -61,7 +61,8 @@ MESSAGES = row(
     sent_at=TIME,  # Log-append time.
     due_at=TIME,  # sent_at + delay: first receivable.
     # shown | undecided | torn (atomic batch not whole yet / never) | undecodable | repeated (second
-    # copy of a commit). Only `shown` is ever received.
+    # copy of a commit; in reports also what a FIFO queue drops, since it repeats a message). Only
+    # `shown` is ever received.
     status=TEXT,
     native=FLAG,  # A Kafka-native producer wrote it: value = body, headers = attributes.
     # Id in a Confluent head, whoever registered it (null = no such head). Native and not null =
@@ -76,6 +77,7 @@ MESSAGES = row(
     sender=TEXT,  # Principal; `native` = a Kafka-native producer, also of what the service has moved since.
     group=TEXT,
     dedup_id=TEXT,
+    dedup_scope=TEXT,  # queue | group: within what the id is unique; null = of no FIFO queue that is known.
     priority=INT,
     batch=BATCH_MARK,  # Null = sent singly.
     origin=ORIGIN,  # Null = sent here first; else it was moved here (dead letter, redrive).
@@ -186,6 +188,7 @@ QUEUES = row(
     dead_letter_queue=TEXT,  # Null = messages never die.
     max_receive_count=INT,
     fifo=FLAG,
+    dedup_scope=TEXT,  # queue | group; null = it is no FIFO queue.
     deleting=FLAG,
     purged_at=TIME,  # Null = never.
     labels=MapType(TEXT, TEXT),
@@ -221,6 +224,17 @@ METERS = row(
     counts=ArrayType(LONG),  # Requests of each place.
 )
 
+# One row per worker, queue, minute and reason: handles that were good for nothing, repeated records
+# dropped. Key: minute, worker, incarnation, reason. Additive.
+STALE_HANDLES = row(
+    minute=TIME,
+    worker=TEXT,
+    queue=TEXT,
+    incarnation=TEXT,
+    reason=TEXT,  # A word of StaleReason.
+    handles=LONG,
+)
+
 AUDIT = row(
     at=TIME,  # When it was answered, by the worker's clock.
     worker=TEXT,
@@ -246,7 +260,9 @@ COUNTS = row(
     minute=TIME,
     queue=TEXT,
     tag=TEXT,  # '' for what happens to a queue, not under a tag (sent, arrived).
-    principal=TEXT,  # Who sent it (`native` = a Kafka-native producer); '' = the log does not tell.
+    # Who sent it (`native` = a Kafka-native producer); '' = nothing tells: what consumers did, and
+    # what was sent before a purge or to a queue that is gone.
+    principal=TEXT,
     measure=TEXT,  # sent | arrived (moved here) | a word of EventKind.
     # About: entries of the journal, which merge calls and split them; records sent singly, and
     # atomic batches.
@@ -289,6 +305,7 @@ FRAMES = {
     "dead_letters": DEAD_LETTERS,
     "queues": QUEUES,
     "meters": METERS,
+    "stale_handles": STALE_HANDLES,
     "audit": AUDIT,
     "unread": UNREAD,
 }

@@ -146,19 +146,24 @@ def meters_of(records: DataFrame) -> DataFrame:
 
     Reads value.
     """
-    headed = (
-        records.withColumn("schema_id", head_id())
-        .withColumn("m", avro_fields("meter"))
-        .where(F.col("m.rows").isNotNull())
-    )
-    once = headed.select("m.minute_ms", "m.worker", "m.queue", "m.incarnation", "m.rows").dropDuplicates(
-        ["minute_ms", "worker", "incarnation"]
-    )
-    rows = once.select(
-        F.timestamp_millis("minute_ms").alias("minute"), "worker", "queue", "incarnation", F.explode("rows").alias("r")
-    )
     fields = ("tag", "operation", "requests", "messages", "sum_us", "max_us", "bounds", "counts")
-    return rows.select("minute", "worker", "queue", "incarnation", *(f"r.{name}" for name in fields))
+    return _metered(records, "rows", fields)
+
+
+def stale_handles_of(records: DataFrame) -> DataFrame:
+    """STALE_HANDLES from records of the meter topic, as `meters_of`."""
+    return _metered(records, "stale", ("reason", "handles"))
+
+
+def _metered(records: DataFrame, part: str, fields: tuple[str, ...]) -> DataFrame:
+    """The rows of an array of the meters' records, with what the record itself says."""
+    read = records.withColumn("schema_id", head_id()).withColumn("m", avro_fields("meter"))
+    head = ("worker", "queue", "incarnation")
+    once = read.where(F.col("m.rows").isNotNull()).select("m.minute_ms", *(f"m.{name}" for name in head), f"m.{part}")
+    rows = once.dropDuplicates(["minute_ms", "worker", "incarnation"]).select(
+        F.timestamp_millis("minute_ms").alias("minute"), *head, F.explode(part).alias("r")
+    )
+    return rows.select("minute", *head, *(f"r.{name}" for name in fields))
 
 
 def audit_of(records: DataFrame) -> DataFrame:

@@ -33,6 +33,7 @@ from spark.frames.decode import (
     messages_of,
     meters_of,
     plus_ms,
+    stale_handles_of,
     time_of,
     unread_of,
 )
@@ -86,6 +87,7 @@ def queues_of(records: DataFrame) -> DataFrame:
         policy["dead_letter_queue"].alias("dead_letter_queue"),
         policy["max_receive_count"].alias("max_receive_count"),
         "q.fifo",
+        F.when(F.col("q.fifo"), F.col("q.dedup_scope")).alias("dedup_scope"),
         "q.deleting",
         time_of(F.col("q.purged_at_ms")).alias("purged_at"),
         "q.labels",
@@ -99,10 +101,10 @@ def _tag(tag: Column) -> Column:
 
 
 def with_queues(messages: DataFrame, queues: DataFrame) -> DataFrame:
-    """Adds incarnation, due_at, and the queue's own delay where a message has none. Columns as
-    MESSAGES.
+    """Adds incarnation, dedup_scope, due_at, and the queue's own delay where a message has none.
+    Columns as MESSAGES.
     """
-    known = queues.select("queue", "incarnation", F.col("delay_ms").alias("queue_delay_ms"))
+    known = queues.select("queue", "incarnation", F.col("delay_ms").alias("queue_delay_ms"), "dedup_scope")
     joined = messages.join(F.broadcast(known), on="queue", how="left")
     delay = F.coalesce("delay_ms", "queue_delay_ms", F.lit(0))
     timed = joined.withColumn("delay_ms", delay.cast("long")).withColumn(
@@ -210,10 +212,15 @@ class Tables:
         """METERS whose minute is in the span. A record is appended up to an hour after its
         minute.
         """
-        records = read(
-            self.spark_session, self.log, one_topic(meter_topic(self.log.prefix)), self.span.padded(0, LATE_MS)
-        )
-        return self.within(meters_of(records), "minute")
+        return self.within(meters_of(self._meter_records()), "minute")
+
+    def stale_handles(self) -> DataFrame:
+        """STALE_HANDLES whose minute is in the span, as `meters`."""
+        return self.within(stale_handles_of(self._meter_records()), "minute")
+
+    def _meter_records(self) -> DataFrame:
+        topic = one_topic(meter_topic(self.log.prefix))
+        return read(self.spark_session, self.log, topic, self.span.padded(0, LATE_MS))
 
     def audit(self) -> DataFrame:
         """AUDIT: who has asked for what in the span."""

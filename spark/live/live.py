@@ -22,8 +22,20 @@ from spark.frames.columns import COUNTS, JOURNAL, LEASE_HISTOGRAM
 from spark.frames.decode import entries_of, messages_of
 from spark.frames.log import Log
 from spark.frames.source import all_queues, make_topic, one_topic, stream, write_topic
-from spark.frames.tables import Tables
-from spark.live.streaming_state import RECORDS, SEQS, decided, new_entries, next_seqs, still_open, with_open_leases
+from spark.frames.tables import Tables, with_queues
+from spark.live.streaming_state import (
+    FIRSTS,
+    RECORDS,
+    SEQS,
+    decided,
+    new_entries,
+    next_firsts,
+    next_seqs,
+    still_open,
+    with_dedup,
+    with_open_leases,
+    without_repeats,
+)
 from spark.progress import tell
 from spark.reports.counts import added, events, sends
 from spark.reports.latency import lease_histogram
@@ -97,10 +109,15 @@ class Live:
         self._queries.append(timed.foreachBatch(take_kept).start())
 
     def _take_messages(self, batch: DataFrame, number: int) -> None:
-        records = messages_of(batch, queue_topics(self._log.prefix)).select(*RECORDS.names)
-        whole = decided(records, self._state("pending", number, RECORDS)).persist()
-        self._write(sends(whole), f"tallies/stream=sends/batch={number}")
-        self._keep(whole.where(F.col("status") == "undecided"), "pending", number)
+        queues = Tables(self._spark_session, self._log).queues()
+        records = with_queues(messages_of(batch, queue_topics(self._log.prefix)), queues)
+        known = self._state("firsts", number, FIRSTS)
+        whole = decided(with_dedup(records), self._state("pending", number, RECORDS)).persist()
+        judged = without_repeats(whole, known).persist()
+        self._write(sends(judged), f"tallies/stream=sends/batch={number}")
+        self._keep(judged.where(F.col("status") == "undecided"), "pending", number)
+        self._keep(next_firsts(judged, known), "firsts", number)
+        judged.unpersist()
         whole.unpersist()
         self._tell("sends", number)
 

@@ -9,11 +9,12 @@ DataFrame.
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from schemas.vocabulary import BATCH_SPAN_MS, ENDS, LEASES, PROLONGS, UNDOES
+from schemas.vocabulary import BATCH_SPAN_MS, DEDUP_WINDOW_MS, ENDS, LEASES, PROLONGS, UNDOES
 from spark.frames.columns import BATCH_MARK, INT, JOURNAL, LONG, ORIGIN, TEXT, TIME, row
+from spark.rules.repeats import SEND, dedup, repeats
 from spark.rules.transitions import purge_after, purges
 
 _UNIT = ["incarnation", "partition"]
@@ -25,8 +26,10 @@ SEQS = row(incarnation=TEXT, partition=INT, last_seq=LONG)
 # What tallies need of a message.
 RECORDS = row(
     queue=TEXT, partition=INT, offset=LONG, sent_at=TIME, status=TEXT, body_bytes=LONG, sender=TEXT, batch=BATCH_MARK,
-    origin=ORIGIN
+    origin=ORIGIN, dedup=TEXT
 )  # fmt: skip
+# FIFO sends that another may repeat still.
+FIRSTS = row(queue=TEXT, partition=INT, dedup=TEXT, offset=LONG, sent_at=TIME)
 
 
 def new_entries(entries: DataFrame, seqs: DataFrame) -> DataFrame:
@@ -75,6 +78,33 @@ def decided(records: DataFrame, pending: DataFrame) -> DataFrame:
     )
     status = F.when(whole, "shown").when(may_come, "undecided").otherwise("torn")
     return both.where(~marked).unionByName(judged.withColumn("status", status).select(*RECORDS.names))
+
+
+def with_dedup(messages: DataFrame) -> DataFrame:
+    """RECORDS of MESSAGES that are not judged yet."""
+    return messages.withColumn("dedup", dedup()).select(*RECORDS.names)
+
+
+def without_repeats(records: DataFrame, firsts: DataFrame) -> DataFrame:
+    """RECORDS whose `status` is `repeated` when a FIFO send repeats one of them or of FIRSTS."""
+    new = records.where(_may_repeat()).select(*SEND)
+    found = repeats(new.unionByName(firsts)).withColumn("_again", F.lit(True))
+    joined = records.join(found, on=["queue", "partition", "offset"], how="left")
+    return joined.withColumn("status", F.when(F.col("_again"), "repeated").otherwise(F.col("status"))).select(
+        *RECORDS.names
+    )
+
+
+def next_firsts(records: DataFrame, firsts: DataFrame) -> DataFrame:
+    """FIRSTS after these records, which `without_repeats` has judged: by the log's own time."""
+    newest = records.groupBy(*_PART).agg(F.unix_millis(F.max("sent_at")).alias("newest_ms"))
+    both = records.where(_may_repeat()).select(*SEND).unionByName(firsts).join(newest, on=_PART, how="left")
+    age = F.col("newest_ms") - F.unix_millis("sent_at")
+    return both.where(F.coalesce(age <= DEDUP_WINDOW_MS, F.lit(True))).select(*FIRSTS.names)
+
+
+def _may_repeat() -> Column:
+    return F.col("dedup").isNotNull() & (F.col("status") == "shown")
 
 
 def with_open_leases(journal: DataFrame, carried: DataFrame) -> DataFrame:

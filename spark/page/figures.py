@@ -15,6 +15,7 @@ from spark.page import MOST_ROWS
 
 MOST_STEPS = 96
 MOST_SERIES = 5
+DAY_REQUESTS = ("SEND_REQUEST", "RECEIVE_REQUEST", "CHANGE_REQUEST", "DELETE_REQUEST")
 MEASURES = ("sent", "arrived", "leased", "acked", "dead")
 _MINUTE_MS = 60_000
 _STEPS_MIN = (1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440, 10_080)
@@ -48,7 +49,13 @@ def figures_of(frames: Mapping[str, DataFrame], begin: datetime, end: datetime) 
         ),
         "poison": rows_of(frames["poison"].orderBy(F.desc("deliveries"), "queue", "tag", "rank")),
         "metering": rows_of(frames["metering"].orderBy("date", "role", F.desc("messages"), "principal", "queueName")),
-        "daily": rows_of(frames["daily"].orderBy("date", "queueName", "tagName")),
+        "daily": rows_of(exact_daily(frames["daily"], frames["daily_statistics"])),
+        "stale": rows_of(
+            frames["stale_handles"]
+            .groupBy("queue", "reason")
+            .agg(F.sum("handles").alias("handles"))
+            .orderBy(F.desc("handles"), "queue", "reason")
+        ),
         "lag": _lag(frames["tag_lag"]),
         **_dead_letters(frames, at),
     }
@@ -117,6 +124,24 @@ def _lag(tag_lag: DataFrame) -> list[dict[str, Any]]:
         F.max("oldest_ms").alias("oldest_ms")
     )  # fmt: skip
     return rows_of(whole.orderBy(F.desc("open"), "queue", "tag"))
+
+
+def exact_daily(daily: DataFrame, statistics: DataFrame) -> DataFrame:
+    """The daily statistics of the log, and in place of its numbers of requests those that the
+    workers have counted, where there are any: `exact`. Reads the reports `daily` and
+    `daily_statistics`.
+    """
+    key = ("date", "queueName", "tagName")
+    named = statistics.withColumnsRenamed({"queue": "queueName", "tag": "tagName"})
+    sums = [
+        F.sum(F.when(F.col("subject") == name.lower(), F.col("requests"))).alias(f"_{name}") for name in DAY_REQUESTS
+    ]
+    told = named.groupBy(*key).agg(*sums, F.lit(True).alias("exact"))
+    both = daily.join(told, on=list(key), how="full")
+    columns = {name: F.coalesce(f"_{name}", name, F.lit(0)) for name in DAY_REQUESTS}
+    others = {name: F.coalesce(name, F.lit(0)) for name in daily.columns if name not in (*key, *DAY_REQUESTS)}
+    filled = both.withColumns({**columns, **others, "exact": F.coalesce("exact", F.lit(False))})
+    return filled.select(*daily.columns, "exact").orderBy(*key)
 
 
 def _dead_letters(frames: Mapping[str, DataFrame], at: Column) -> dict[str, list[dict[str, Any]]]:

@@ -30,13 +30,12 @@ _DAILY = (
 # table.
 _ENDS = ("acked", "released", "lapsed", "killed", "removed", "open")
 _REMOVED = ("purged", "expired", "deleted", "moved")
-# Said wherever requests are shown, until they are counted where they come in.
+# Said wherever requests are shown that nobody has counted where they come in.
 REQUESTS = (
-    "Requests are about right: they are counted from the log, not where they come in. Receives and acks that "
-    "came together are one entry "
-    "of it (800 calls were counted as 572), a call that touched several partitions is one for each (145 were "
-    "counted as 178), "
-    "and a receive that got nothing leaves no trace."
+    "Requests are about right, but where they are said to be exact: they are counted from the log, not where they "
+    "come in. Receives and acks that came together are one entry of it (800 calls were counted as 572), a call that "
+    "touched several partitions is one for each (145 were counted as 178), and a receive that got nothing leaves no "
+    "trace."
 )
 
 
@@ -245,7 +244,15 @@ def leases(shown: Figures) -> str:
         "without any are left out."
     )
     slow = table(shown["slow_leases"], cells, 15, "No lease lapsed or was nearly too short.")
-    return section("leases", "Slow consumers", about, chart, slow)
+    return section("leases", "Slow consumers", about, chart, slow, _stale(shown["stale"]))
+
+
+def _stale(rows: Sequence[Row]) -> str:
+    """Returns the table of the handles that were good for nothing."""
+    cells = [text_column("Queue", "queue"), text_column("Reason", "reason")]
+    cells.append(column("Handles", "handles", count, summed=True))
+    none = "Each handle that was used was good."
+    return "<h4>Stale handles: acks, extends, releases and kills that came too late</h4>" + table(rows, cells, 15, none)
 
 
 def use(shown: Figures) -> str:
@@ -262,9 +269,9 @@ def use(shown: Figures) -> str:
     ]
     meter.append(column("Bytes", "bytes", size, summed=True))
     daily = [text_column("Day", "date"), text_column("queueName", "queueName"), text_column("tagName", "tagName")]
-    daily += [
-        column(f"{name}, about" if name.endswith("_REQUEST") else name, name, count, summed=True) for name in _DAILY
-    ]
+    daily += [column(name, name, count, summed=True) for name in _DAILY]
+    daily.append(text_column("Requests are", "requests_are"))
+    days = [{**row, "requests_are": "exact" if row["exact"] else "about right"} for row in shown["daily"]]
     about = (
         "The journal does not say who received: what consumers did is metered for the owner of the queue. "
         "A principal native is a Kafka-native producer. Days are UTC days."
@@ -276,7 +283,7 @@ def use(shown: Figures) -> str:
         "Use by principal and day",
         about,
         metering,
-        "<h4>Daily statistics</h4>" + table(shown["daily"], daily, 30),
+        "<h4>Daily statistics</h4>" + table(days, daily, 30),
     )
 
 

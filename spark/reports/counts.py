@@ -21,9 +21,11 @@ def sends(messages: DataFrame) -> DataFrame:
     """COUNTS of records that were appended: `sent` by clients, `arrived` by a move. Reads
     MESSAGES; only `shown` ones count.
 
-    One request per record, and one per atomic batch. The minute is that of the append.
+    One request per record, and one per atomic batch. The minute is that of the append. A FIFO send
+    that repeats another was a request, and no message.
     """
-    shown = messages.where(F.col("status") == "shown")
+    again = (F.col("status") == "repeated") & F.col("origin").isNull()
+    shown = messages.where((F.col("status") == "shown") | again).withColumn("again", again)
     moved = F.col("origin").isNotNull() & ~is_commit()
     leads = F.coalesce(F.col("batch.index") == 0, F.lit(True))
     rows = shown.select(
@@ -33,8 +35,8 @@ def sends(messages: DataFrame) -> DataFrame:
         F.coalesce("sender", F.lit("")).alias("principal"),
         F.when(moved, "arrived").otherwise("sent").alias("measure"),
         leads.cast("int").alias("requests"),
-        F.lit(1).alias("messages"),
-        F.coalesce("body_bytes", F.lit(0)).alias("bytes"),
+        (~F.col("again")).cast("int").alias("messages"),
+        F.when(F.col("again"), 0).otherwise(F.coalesce("body_bytes", F.lit(0))).alias("bytes"),
     )
     return added(rows)
 

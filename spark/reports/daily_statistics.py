@@ -51,3 +51,11 @@ def daily_statistics(meters: DataFrame) -> DataFrame:
         F.least(bound, F.col("max_us")).alias("p999_us"),
         "max_us",
     )
+
+
+def stale_handles(stale: DataFrame) -> DataFrame:
+    """One row per UTC day, life of a queue and reason: handles that were good for nothing. Reads
+    STALE_HANDLES.
+    """
+    dated = stale.withColumn("date", F.to_date("minute"))
+    return dated.groupBy("date", "queue", "incarnation", "reason").agg(F.sum("handles").alias("handles"))

@@ -35,13 +35,14 @@ from spark.page.sections import REQUESTS, Figures
 from spark.progress import Stages
 from spark.reports.backlog import backlog, tag_lag
 from spark.reports.counts import added, daily_of, events, sends
-from spark.reports.daily_statistics import daily_statistics
+from spark.reports.daily_statistics import daily_statistics, stale_handles
 from spark.reports.days import whole_days, write_days
 from spark.reports.latency import latency, lease_histogram, slow_leases
 from spark.reports.metering import audited, metering
 from spark.reports.redelivery import poison, redelivery
 from spark.reports.staging import Staging, kept, write_staging
 from spark.reports.unread import unread_messages
+from spark.rules.forgotten import forgotten_sends
 
 SUMMARY = "summary.json"
 PAGE = "report.html"
@@ -72,10 +73,13 @@ def folder_of(begin: datetime, end: datetime) -> str:
     return f"{spelt(begin)}--{spelt(end)}"
 
 
-def counts_of(staging: Staging, begin: datetime, end: datetime) -> DataFrame:
-    """COUNTS of begin <= time < end: appends by their log-append time, events by Redis' clock."""
+def counts_of(staging: Staging, meters: DataFrame, begin: datetime, end: datetime) -> DataFrame:
+    """COUNTS of begin <= time < end: appends by their log-append time, events by Redis' clock, and
+    appends that Kafka has no more by `meters`, METERS of the same time.
+    """
     sent, told = between(staging.messages, "sent_at", begin, end), between(staging.journal, "at", begin, end)
-    return added(sends(sent).unionByName(events(told)))
+    gone = forgotten_sends(meters, sent, staging.journal_now, staging.queues, F.current_timestamp())
+    return added(sends(sent).unionByName(events(told)).unionByName(gone))
 
 
 def between(frame: DataFrame, time: str, begin: datetime, end: datetime) -> DataFrame:
@@ -147,13 +151,14 @@ def report(
     try:
         tables = Tables(spark_session, log, Span(epoch_ms(oldest) if oldest else None, epoch_ms(end)))
         staging = write_staging(tables, str(folder), lambda name: stages.begin(name, f"reading {name}"))
-        counts = write("tallies", added(counts_of(staging, begin, end)))
+        own = Tables(spark_session, log, Span(epoch_ms(begin), epoch_ms(end)))
+        meters = kept(own.meters(), f"{folder}/meters")
+        counts = write("tallies", counts_of(staging, meters, begin, end))
         for name, frame in reports_of(staging, counts, begin, end).items():
             write(name, frame)
-        write("audit", audited((own := Tables(spark_session, log, Span(epoch_ms(begin), epoch_ms(end)))).audit()))
-        write_days(
-            write("daily_statistics", daily_statistics(own.meters())), whole_days(begin, end, datetime.now(UTC)), out
-        )
+        write("audit", audited(own.audit()))
+        write("stale_handles", stale_handles(own.stale_handles()))
+        write_days(write("daily_statistics", daily_statistics(meters)), whole_days(begin, end, datetime.now(UTC)), out)
         stages.begin("bodies", "reading bodies of dead letters")
         sent = between(staging.messages, "sent_at", begin, end)
         dead_letters = kept(dead_letters_with_bodies(tables, staging, sent), f"{folder}/letters")

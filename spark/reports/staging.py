@@ -17,12 +17,13 @@ from spark.rules.atomic_batches import judged
 from spark.rules.deliveries import deliveries_of
 from spark.rules.floors import runs_of_snapshots
 from spark.rules.lifecycles import lifecycles_of, with_wanted_tags
+from spark.rules.repeats import without_repeated_sends
 
 # What reports need of a message.
 SLIM = (
     "queue", "incarnation", "partition", "offset", "sent_at", "due_at", "status", "native", "schema_id", "body_bytes",
     "sender",
-    "batch", "origin", "tag_ids",
+    "batch", "origin", "group", "dedup_id", "dedup_scope", "tag_ids",
 )  # fmt: skip
 
 
@@ -50,7 +51,7 @@ def write_staging(tables: Tables, folder: str, begin: Callable[[str], None]) -> 
     begin("messages")
     queues = kept(tables.queues(), f"{folder}/queues")
     slim = with_wanted_tags(tables.unjudged_messages(), queues).select(*SLIM)
-    messages = tables.within(judged(kept(slim, f"{folder}/messages")), "sent_at")
+    messages = tables.within(without_repeated_sends(judged(kept(slim, f"{folder}/messages"))), "sent_at")
     begin("journal")
     # Before the journal, and that to its end: an ack that a snapshot has and the journal has not is
     # then an old one.

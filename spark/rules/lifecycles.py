@@ -52,8 +52,8 @@ def lifecycles_of(messages: DataFrame, journal: DataFrame, runs: DataFrame, queu
 
     `messages` needs queue, incarnation, partition, offset, sent_at, due_at, body_bytes, status,
     tag_ids. `runs` (RUNS of snapshots) tell of acks that the journal no longer has, and must be no
-    younger than `journal`. A record that the window skipped (second copy of a move, repeated FIFO
-    send) is a life that ended as `skipped`.
+    younger than `journal`. A record that the window skipped (second copy of a move) is a
+    life that ended as `skipped`.
     """
     shown = messages.where(F.col("status") == "shown").withColumn("tag_id", F.explode("tag_ids"))
     ended = shown.join(settlements(journal), on=["incarnation", "partition", "tag_id", "offset"], how="left")

@@ -163,7 +163,11 @@ class Room:
         long_polls = self.long_polls = LongPolls(wait_lists, serving.serve, wake, self.returns, self.background)
         short_polls = ShortPolls(self.poller, completing, self._refresh)
         self.receiver = Receiver(catalog, ids, short_polls, long_polls, cast(Any, None), self.returns, self.background)
-        handles, by_unit, refusals = Handles(catalog, ids), ByUnit(window, scripts.units), Refusals()
+        handles, by_unit, refusals = (
+            Handles(catalog, ids),
+            ByUnit(window, scripts.units),
+            Refusals(self.meters.note_stale),
+        )
         delays = Delays(self.store.upkeep, cast(Any, None))
         leases = Leases(scripts, handles, by_unit, delays, refusals, self.receivable, self.meters)
         self.handles = HandleParts(

@@ -52,7 +52,7 @@ def test_a_message_is_read_in_full(spark_session: SparkSession) -> None:
         "body_bytes": 6,
         "attributes": {"n": {"type": "number", "value": bytearray(b"7")}}, "delay_ms": 1500, "lease_ms": 9000,
         "sender": "alice",
-        "group": "g", "dedup_id": "d", "priority": 2, "batch": None,
+        "group": "g", "dedup_id": "d", "dedup_scope": "group", "priority": 2, "batch": None,
         "origin": {"from_id": "id-1", "from_tag": "billing", "original_id": "id-0", "original_queue": "first",
                    "original_tag": "default",
                    "reason": "killed", "receive_count": 3, "first_received_at_ms": 11, "original_sent_at_ms": 12,
@@ -61,7 +61,9 @@ def test_a_message_is_read_in_full(spark_session: SparkSession) -> None:
 
 
 def _queues(spark_session: SparkSession) -> DataFrame:
-    return frame(spark_session, QUEUES, {"queue": "orders", "incarnation": INCARNATION, "delay_ms": 250})
+    return frame(
+        spark_session, QUEUES, {"queue": "orders", "incarnation": INCARNATION, "delay_ms": 250, "dedup_scope": "group"}
+    )
 
 
 def test_a_native_record_is_a_message_with_the_queues_delay(spark_session: SparkSession) -> None:

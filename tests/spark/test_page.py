@@ -67,7 +67,10 @@ def _shown() -> dict[str, Any]:
         "metering": [{"date": date(2026, 3, 1), "principal": HOSTILE, "role": "sender", "queueName": "orders",
                       "requests": 1, "messages": 2,
                       "bytes": 3}],
-        "daily": [],
+        "daily": [{"date": date(2026, 3, 1), "queueName": "orders", "tagName": "", "SEND_REQUEST": 7,
+                   "RECEIVE_REQUEST": 0, "CHANGE_REQUEST": 0, "DELETE_REQUEST": 0, "sentMessageNumber": 9,
+                   "receivedMessageNumber": 0, "deletedMessageNumber": 0, "deadMessageNumber": 0, "exact": True}],
+        "stale": [{"queue": "orders", "reason": "superseded", "handles": 90}],
         "dead_letter_minutes": _series(source_queue="orders", reason="exhausted", dead_letters=lambda n: n),
         "dead_letter_sources": [{**source, "dead_letters": 200, "at_rest": 180, "body_bytes": 9_999,
             "lived_ms_p50": 120_000, "first_seen_at": FIRST,
@@ -138,6 +141,8 @@ def test_a_purged_delivery_has_a_column_and_requests_say_that_they_are_about_rig
     heads = "[...document.querySelectorAll('#%s th')].map(head => head.textContent)"
     assert {"Purged", "Expired", "Deleted", "Moved"} < set(chromium.value(heads % "redelivery"))
     assert "Requests, about" in chromium.value(heads % "use")
+    cells = "[...document.querySelectorAll('#%s table:last-of-type td')].map(cell => cell.textContent)"
+    assert "exact" in chromium.value(cells % "use") and {"superseded", "90"} < set(chromium.value(cells % "leases"))
     notes = chromium.value("[...document.querySelectorAll('#use .note')].map(note => note.textContent)")
     assert len(notes) == 1 and "800 calls were counted as 572" in notes[0]
 

@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from spark.frames.columns import COUNTS, DELIVERIES, DELIVERY_ENDS, JOURNAL, LIFECYCLES, MESSAGES, QUEUES
+from spark.page.figures import DAY_REQUESTS, exact_daily
 from spark.reports.backlog import backlog, tag_lag
 from spark.reports.counts import daily_of, events, sends
 from spark.reports.latency import latency, lease_histogram, slow_leases
@@ -315,4 +316,27 @@ def test_a_message_lives_under_each_tag_that_wants_it(spark_session: SparkSessio
         (1, "default", at(5), "acked"), (1, "either", None, None),
         (2, "both", at(7), "dead"), (2, "default", at(6), "purged"), (2, "either", None, None), (2, "late", None, None),
         (3, "default", None, None), (3, "late", None, None), (4, "default", None, None),
+    ]  # fmt: skip
+
+
+def test_the_page_shows_the_requests_that_workers_have_counted(spark_session: SparkSession) -> None:
+    day = at(0).date()
+    log = daily_of(
+        frame(
+            spark_session, COUNTS, _tally(0, "sent", 2, 5, 50), _tally(0, "leased", 3, 6, tag="a"),
+            _tally(0, "acked", 2, 2, tag="b"),
+        )
+    )  # fmt: skip
+    counted = [("q", "", "send_request", 9), ("q", "", "single_send_request", 8), ("q", "a", "receive_request", 40),
+               ("other", "a", "receive_request", 1)]  # fmt: skip
+    statistics = spark_session.createDataFrame(
+        [(day, *row) for row in counted], "date date, queue string, tag string, subject string, requests long"
+    )
+
+    found = exact_daily(log, statistics)
+
+    columns = ("queueName", "tagName", *DAY_REQUESTS, "sentMessageNumber", "receivedMessageNumber", "exact")
+    assert rows_of(found, "date", *columns) == [
+        (day, "other", "a", 0, 1, 0, 0, 0, 0, True), (day, "q", "", 9, 0, 0, 0, 5, 0, True),
+        (day, "q", "a", 0, 40, 0, 0, 0, 6, True), (day, "q", "b", 0, 0, 0, 2, 0, 0, False),
     ]  # fmt: skip

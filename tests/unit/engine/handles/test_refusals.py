@@ -7,6 +7,7 @@ import logging
 import pytest
 
 from engine.handles.refusals import Refusals
+from engine.meters.meters import Meters
 from engine.rules.queue import Queue
 from engine.shapes import EntryResult
 from facade.http.metrics import Metrics
@@ -22,7 +23,7 @@ def handle(offset: int) -> Handle:
 
 
 def judged(reason: StaleReason, over: EntryStatus) -> str:
-    return Refusals().judge(QUEUE, ["a"], [handle(0)], [reason], over)[0].status
+    return Refusals(Meters().note_stale).judge(QUEUE, ["a"], [handle(0)], [reason], over)[0].status
 
 
 @pytest.mark.parametrize("over", [EntryStatus.STALE, EntryStatus.LAPSED, EntryStatus.SUPERSEDED])
@@ -36,7 +37,7 @@ def test_only_a_message_that_is_open_is_told_apart(reason: StaleReason, over: En
 
 def test_results_have_reasons_and_times() -> None:
     words = [("ok", 5_000), ("settled", 0), ("ok", 0)]
-    assert Refusals().judge_timed(QUEUE, ["a", "b", "c"], [handle(n) for n in range(3)], words) == [
+    assert Refusals(Meters().note_stale).judge_timed(QUEUE, ["a", "b", "c"], [handle(n) for n in range(3)], words) == [
         EntryResult("a", "ok", 5_000),
         EntryResult("b", "stale", reason="settled"),
         EntryResult("c", "ok"),
@@ -44,7 +45,8 @@ def test_results_have_reasons_and_times() -> None:
 
 
 def test_each_refused_handle_is_counted_and_written_down(caplog: pytest.LogCaptureFixture) -> None:
-    refusals = Refusals()
+    meters = Meters()
+    refusals = Refusals(meters.note_stale)
     with caplog.at_level(logging.DEBUG, "engine.handles.refusals"):
         refusals.judge(QUEUE, ["a", "b"], [handle(3), handle(4)], ["ok", "used"])
         refusals.note(QUEUE, 2, [(5, "used"), (6, "dying")])
@@ -63,3 +65,5 @@ def test_each_refused_handle_is_counted_and_written_down(caplog: pytest.LogCaptu
         'leaseway_stale_handles_total{reason="used"} 2.0',
         'leaseway_stale_handles_total{reason="dying"} 1.0',
     ]
+    taken = meters.take_stale()
+    assert taken == {(QUEUE.incarnation, "used"): 2, (QUEUE.incarnation, "dying"): 1} and not meters.take_stale()
