@@ -1,5 +1,5 @@
-"""Runs a job: `python -m spark sql|report|live|choose|outcomes ...`; `leaseway` does so with the
-connectors' jars and its own brokers.
+"""Runs a job: `python -m spark sql|report|live|lake|choose|outcomes ...`; `leaseway` does so
+with the connectors' jars and its own brokers.
 
 Somebody's own Spark needs the connectors on its class path.
 """
@@ -8,12 +8,20 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import re
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 from schemas.topics import rates_topic
-from spark.arguments import live_arguments, outcomes_arguments, report_arguments, selection_arguments, sql_arguments
+from spark.arguments import (
+    lake_arguments,
+    live_arguments,
+    outcomes_arguments,
+    report_arguments,
+    selection_arguments,
+    sql_arguments,
+)
 from spark.frames.log import BadOption, NoBroker, log_of, moment
 from spark.progress import tell
 
@@ -22,6 +30,13 @@ _DAY = timedelta(days=1)
 
 def run_sql(given: argparse.Namespace) -> int:
     """Prints the rows of a query; 0 done, 2 the query is wrong."""
+    from spark.lake.answers.question import answered
+
+    done = answered(given)
+    return _sql_by_spark(given) if done is None else done
+
+
+def _sql_by_spark(given: argparse.Namespace) -> int:
     from pyspark.errors import AnalysisException, ParseException
 
     from spark.frames.questions import open_views
@@ -31,6 +46,8 @@ def run_sql(given: argparse.Namespace) -> int:
     from spark.frames.wanted import plan_of_sql
     from spark.sql_job import lines
 
+    if given.warehouse is not None:
+        return _sql_of_tables(given)
     span, log = span_of(given), log_of(given)
     try:
         with job("sql", given.master, log) as spark_session:
@@ -38,6 +55,32 @@ def run_sql(given: argparse.Namespace) -> int:
             views = open_views(tables, lambda session: plan_of_sql(session, given.query), given.query)
             tell("sql", f"asking {', '.join(views) or 'no view'}")
             for line in lines(spark_session.sql(given.query), given.format, given.limit):
+                sys.stdout.write(line + "\n")
+    except (AnalysisException, ParseException) as error:
+        sys.stderr.write(f"leaseway sql: {error.getMessage() or error}\n")
+        return 2
+    return 0
+
+
+def _sql_of_tables(given: argparse.Namespace) -> int:
+    from pyspark.errors import AnalysisException, ParseException
+
+    from spark.frames.session import job
+    from spark.frames.source import span_of
+    from spark.lake.answers.question import found, said
+    from spark.lake.answers.stored import VIEWS, Stored
+    from spark.lake.warehouse import Warehouse
+    from spark.sql_job import lines
+
+    tables = found(given)
+    try:
+        with job("sql", given.master, None) as spark_session:
+            stored = Stored(spark_session, Warehouse(given.warehouse), tables.as_of_ms or 0, span_of(given))
+            for name in VIEWS:
+                if re.search(rf"\b{name}\b", given.query, re.IGNORECASE):
+                    stored.frame(name).createOrReplaceTempView(name)
+            tell("sql", said(tables, "Spark"))
+            for line in lines(stored.spark_session.sql(given.query), given.format, given.limit):
                 sys.stdout.write(line + "\n")
     except (AnalysisException, ParseException) as error:
         sys.stderr.write(f"leaseway sql: {error.getMessage() or error}\n")
@@ -76,6 +119,25 @@ def run_live(given: argparse.Namespace) -> int:
     return 0
 
 
+def run_lake(given: argparse.Namespace) -> int:
+    """Copies the log into tables, once or until it is ended; 0 done, 1 another job copies too."""
+    from spark.frames.session import job
+    from spark.lake.commits import Wish
+    from spark.lake.lake import Lake
+    from spark.lake.tables import Overtaken
+    from spark.lake.warehouse import Warehouse
+
+    log = log_of(given)
+    with job("lake", given.master, log) as spark_session, contextlib.suppress(KeyboardInterrupt):
+        wish = Wish(given.bodies, given.commit_mib << 20)
+        try:
+            Lake(spark_session, log, Warehouse(given.warehouse), wish).run(given.every)
+        except Overtaken as error:
+            tell("lake", f"{error}; what it has is whole, and this job ends")
+            return 1
+    return 0
+
+
 def run_selection(given: argparse.Namespace) -> int:
     """Writes which dead letters a condition chooses; 0 done, 2 the condition is wrong."""
     from spark.dead_letters.selection import run as run_it
@@ -94,6 +156,7 @@ _JOBS = {
     "sql": (sql_arguments, run_sql),
     "report": (report_arguments, run_report),
     "live": (live_arguments, run_live),
+    "lake": (lake_arguments, run_lake),
     "choose": (selection_arguments, run_selection),
     "outcomes": (outcomes_arguments, run_outcomes),
 }

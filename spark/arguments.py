@@ -21,6 +21,15 @@ def sql_arguments(parser: ArgumentParser) -> None:
         "--format", choices=("table", "json", "csv"), default="table", help="how rows are printed (default table)"
     )
     parser.add_argument("--limit", type=int, default=1000, help="maximum rows to print (default 1000)")
+    parser.add_argument(
+        "--warehouse", type=Path, metavar="FOLDER", help="ask the tables that `leaseway lake` has written, not Kafka"
+    )
+    parser.add_argument(
+        "--engine",
+        choices=("auto", "duckdb", "spark"),
+        default="auto",
+        help="who answers from tables (default auto: DuckDB where it means the same as Spark)",
+    )
     _span_arguments(parser)
     _job_arguments(parser)
 
@@ -53,6 +62,33 @@ def live_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--once", action="store_true", help="take what the log has now, and end")
     parser.add_argument(
         "--rates-topic", metavar="TOPIC", help="topic of the rates (default PREFIX.rates; `none` = write none)"
+    )
+    _job_arguments(parser)
+
+
+def lake_arguments(parser: ArgumentParser) -> None:
+    """Options of `lake`."""
+    parser.add_argument(
+        "--warehouse", type=Path, required=True, metavar="FOLDER", help="folder of the tables, made when missing"
+    )
+    parser.add_argument(
+        "--every",
+        type=float,
+        metavar="SECONDS",
+        help="copy again so long after each beginning (default: once, and end)",
+    )
+    parser.add_argument(
+        "--bodies",
+        choices=("unmasked", "all", "none"),
+        default="unmasked",
+        help="copy bodies and attributes of messages of which no mask hides anything, of all, or of none",
+    )
+    parser.add_argument(
+        "--commit-mib",
+        type=int,
+        default=128,
+        metavar="N",
+        help="about so many MiB of records in a commit (default 128)",
     )
     _job_arguments(parser)
 

@@ -13,6 +13,10 @@ from schemas.registry import schema_id, schema_text, version_id, versions
 from schemas.vocabulary import HEADER_NAME_CHARS, NATIVE_SENDER
 
 HEAD_BYTES = 5
+# A field of each subject that is null only when nothing could be read.
+_SIGNS = {
+    "message": "body", "journal": "entries", "queue": "name", "snapshot": "tags", "meter": "rows", "audit": "worker"
+}  # fmt: skip
 
 
 def known_ids(subject: str) -> list[int]:
@@ -180,27 +184,30 @@ def audit_of(records: DataFrame) -> DataFrame:
     return once.select(F.timestamp_millis("at_ms").alias("at"), *(name for name in once.columns if name != "at_ms"))
 
 
-def unread_of(records: DataFrame, subject: str) -> DataFrame:
-    """UNREAD: per topic, partition, reason and schema id how many records the frame of `subject`
-    does not show in full.
+def unread_rows(records: DataFrame, subject: str) -> DataFrame:
+    """The records that the frame of `subject` does not show in full, as they are, with schema_id
+    and `reason` (a word of UNREAD).
 
-    Reads value, topic, partition, offset. A raw record of a queue's topic is not unread; one whose
-    head names an unknown schema is: a native producer's own Avro, or a newer Leaseway's. Tombstones
-    are nothing to read.
+    Reads value. A raw record of a queue's topic is not unread; one whose head names an unknown
+    schema is: a native producer's own Avro, or a newer Leaseway's. Tombstones are nothing to read.
     """
     headed = records.where(F.col("value").isNotNull()).withColumn("schema_id", head_id())
     known = F.coalesce(F.col("schema_id").isin(known_ids(subject)), F.lit(False))
-    sign = {"message": "body", "journal": "entries", "queue": "name", "snapshot": "tags", "meter": "rows"}[subject]
-    read = headed.withColumn("known", known).withColumn("sign", avro_fields(subject)[sign])
+    read = headed.withColumn("known", known).withColumn("sign", avro_fields(subject)[_SIGNS[subject]])
     claims = F.col("schema_id").isNotNull() | F.lit(subject != "message")
     reason = F.when(F.col("known") & F.col("sign").isNull(), "undecodable").when(
         ~F.col("known") & claims, "unknown_schema"
     )
-    counted = (
-        read.withColumn("reason", reason)
-        .where(F.col("reason").isNotNull())
-        .groupBy("topic", "partition", "reason", "schema_id")
-    )
+    return read.withColumn("reason", reason).where(F.col("reason").isNotNull()).drop("known", "sign")
+
+
+def unread_of(records: DataFrame, subject: str) -> DataFrame:
+    """UNREAD: per topic, partition, reason and schema id how many records the frame of `subject`
+    does not show in full.
+
+    Reads value, topic, partition, offset.
+    """
+    counted = unread_rows(records, subject).groupBy("topic", "partition", "reason", "schema_id")
     return counted.agg(
         F.count("*").alias("records"), F.min("offset").alias("first_offset"), F.max("offset").alias("last_offset")
     )  # fmt: skip

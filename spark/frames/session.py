@@ -50,7 +50,15 @@ def session(name: str, master: str | None = None, settings: Mapping[str, str] | 
     guards = {key: value for key, value in guards.items() if not submitted.contains(key)}
     for key, value in {**_SETTINGS, **guards, **(settings or {})}.items():
         builder = builder.config(key, value)
-    made = builder.getOrCreate()
+    return _advised(builder.getOrCreate())
+
+
+def beside(spark_session: SparkSession) -> SparkSession:
+    """Another session of the same JVM, with catalogs and views of its own."""
+    return _advised(spark_session.newSession())
+
+
+def _advised(made: SparkSession) -> SparkSession:
     for key, value in _ADVICE.items():
         if not made.sparkContext.getConf().contains(key):
             made.conf.set(key, value)
@@ -58,16 +66,18 @@ def session(name: str, master: str | None = None, settings: Mapping[str, str] | 
 
 
 @contextlib.contextmanager
-def job(name: str, master: str | None, log: Log) -> Iterator[SparkSession]:
-    """The session of one command, `leaseway NAME`: says errors alone, and ends with it. Raises
-    NoBroker, BadOption.
+def job(name: str, master: str | None, log: Log | None) -> Iterator[SparkSession]:
+    """The session of one command, `leaseway NAME`: says errors alone, and ends with it. `log` None
+    = it asks no Kafka. Raises NoBroker, BadOption.
     """
-    reach(log)
+    if log is not None:
+        reach(log)
     tell(name, "starting Spark")
     made = session(f"leaseway {name}", master)
     made.sparkContext.setLogLevel("ERROR")
     try:
-        answered(made, log)
+        if log is not None:
+            answered(made, log)
         yield made
     finally:
         made.stop()

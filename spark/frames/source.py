@@ -27,7 +27,7 @@ _COMMITTED = {"kafka.isolation.level": "read_committed"}
 Offsets = Mapping[str, Mapping[int, int]]
 # How long brokers may take to answer at all, and one of them before another is asked. 5 s were too
 # few at a load of 25 on two cores.
-_ANSWER = {"default.api.timeout.ms": "20000", "request.timeout.ms": "7000"}
+ANSWER = {"default.api.timeout.ms": "20000", "request.timeout.ms": "7000"}
 
 
 @dataclass(frozen=True)
@@ -96,12 +96,15 @@ def parts(span: Span) -> dict[str, str]:
     return {"assign": json.dumps({topic: sorted(numbers) for topic, numbers in span.from_offsets.items()})}
 
 
-def read(spark_session: SparkSession, log: Log, topics: Mapping[str, str], span: Span = ALL) -> DataFrame:
+def read(
+    spark_session: SparkSession, log: Log, topics: Mapping[str, str], span: Span = ALL, *, committed: bool = False
+) -> DataFrame:
     """The records of `topics` in `span`: key, value, topic, partition, offset, timestamp, headers.
 
-    The range is resolved to offsets by the brokers, so nothing outside is fetched.
+    The range is resolved to offsets by the brokers, so nothing outside is fetched. `committed`: no
+    offset of the span is behind a transaction that is open, so what was aborted is left out too.
     """
-    isolation = {} if span.to_offsets else _COMMITTED
+    isolation = {} if span.to_offsets and not committed else _COMMITTED
     reader = spark_session.read.format("kafka").options(
         **log.source_options, **_BOTH, **isolation, **topics, **_bounds(span)
     )
@@ -132,7 +135,7 @@ def answered(spark_session: SparkSession, log: Log) -> None:
     """
     control = control_topic(log.prefix)
     try:
-        with _admin(spark_session, log, _ANSWER) as admin:
+        with admin_of(spark_session, log, ANSWER) as admin:
             admin.describeCluster().nodes().get()
             admin.describeTopics([control]).allTopicNames().get()
     except Py4JJavaError as error:
@@ -149,7 +152,7 @@ def answered(spark_session: SparkSession, log: Log) -> None:
 
 def queues_of_topics(spark_session: SparkSession, log: Log) -> list[str]:
     """The names of the queues that have a topic. Raises Py4JJavaError."""
-    with _admin(spark_session, log, _ANSWER) as admin:
+    with admin_of(spark_session, log, ANSWER) as admin:
         topics = map(str, admin.listTopics().names().get())
     first = queue_topics(log.prefix)
     return sorted(topic.removeprefix(first) for topic in topics if topic.startswith(first))
@@ -163,22 +166,22 @@ def newest_ms(spark_session: SparkSession, log: Log, topics: Collection[str]) ->
     jvm: Any = spark_session._jvm  # noqa: SLF001 - as below
     newest = jvm.org.apache.kafka.clients.admin.OffsetSpec.maxTimestamp()
     there, asked, found = jvm.java.util.ArrayList(), jvm.java.util.HashMap(), {}
-    with _admin(spark_session, log, _ANSWER) as admin:
+    with admin_of(spark_session, log, ANSWER) as admin:
         for topic in sorted(set(map(str, admin.listTopics().names().get())).intersection(topics)):
             there.add(topic)
         for topic, future in admin.describeTopics(there).topicNameValues().items():
-            about = _unless_gone(future)
+            about = unless_gone(future)
             for partition in range(0 if about is None else about.partitions().size()):
                 asked.put(jvm.org.apache.kafka.common.TopicPartition(topic, partition), newest)
         told = admin.listOffsets(asked)
         for place in asked:
-            info = _unless_gone(told.partitionResult(place))
+            info = unless_gone(told.partitionResult(place))
             if info is not None and info.timestamp() >= 0:
                 found[str(place.topic()), int(place.partition())] = int(info.timestamp())
     return found
 
 
-def _unless_gone(future: Any) -> Any:
+def unless_gone(future: Any) -> Any:
     """What Kafka answered; None = the topic has been deleted meanwhile. Raises Py4JJavaError."""
     try:
         return future.get()
@@ -206,7 +209,7 @@ def _reason(error: Py4JJavaError) -> str:
 
 
 @contextlib.contextmanager
-def _admin(spark_session: SparkSession, log: Log, options: Mapping[str, str] = MappingProxyType({})) -> Iterator[Any]:
+def admin_of(spark_session: SparkSession, log: Log, options: Mapping[str, str] = MappingProxyType({})) -> Iterator[Any]:
     """Kafka's own admin client. Raises Py4JJavaError."""
     jvm: Any = spark_session._jvm  # noqa: SLF001 - PySpark has no other way to the client that its source brings
     properties = jvm.java.util.Properties()
@@ -225,7 +228,7 @@ def make_topic(spark_session: SparkSession, log: Log, topic: str) -> None:
     allowed, or no broker.
     """
     jvm: Any = spark_session._jvm  # noqa: SLF001 - as above
-    with _admin(spark_session, log) as admin:
+    with admin_of(spark_session, log) as admin:
         if not admin.listTopics().names().get().contains(topic):
             # The number of partitions and of replicas: the brokers'.
             new = jvm.org.apache.kafka.clients.admin.NewTopic(

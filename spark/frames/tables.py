@@ -65,15 +65,27 @@ def queues_of(records: DataFrame) -> DataFrame:
     """QUEUES from records of the control topic: the newest record of each key; deleted queues give
     no row.
     """
+    return queue_rows(newest_queues(records))
+
+
+def newest_queues(records: DataFrame) -> DataFrame:
+    """key, value of the newest record of each queue that is not deleted, of the control topic's."""
     keyed = records.where(F.col("key").cast("string").startswith(QUEUE_KEY))
-    newest = keyed.groupBy("key").agg(F.max_by("value", "offset").alias("value")).where(F.col("value").isNotNull())
+    return keyed.groupBy("key").agg(F.max_by("value", "offset").alias("value")).where(F.col("value").isNotNull())
+
+
+def queue_rows(records: DataFrame, *also: str) -> DataFrame:
+    """QUEUES as each of these records says it, whichever is newest, after columns `also` of the
+    record. Reads value.
+    """
     read_ = (
-        newest.withColumn("schema_id", head_id())
+        records.withColumn("schema_id", head_id())
         .withColumn("q", avro_fields("queue"))
         .where(F.col("q.name").isNotNull())
     )
     policy = F.col("q.redrive_policy")
     return read_.select(
+        *also,
         F.col("q.name").alias("queue"),
         "q.incarnation",
         "q.owner",
@@ -113,7 +125,7 @@ def with_queues(messages: DataFrame, queues: DataFrame) -> DataFrame:
     return timed.select(*MESSAGES.names)
 
 
-def _looked_up(numbers: Mapping[str, int], key: Column) -> Column:
+def looked_up(numbers: Mapping[str, int], key: Column) -> Column:
     """The number of a key; null = it has none."""
     return F.try_element_at(F.from_json(F.lit(json.dumps(numbers)), "map<string,bigint>"), key)
 
@@ -180,7 +192,7 @@ class Tables:
         for place, ms in here.items():
             queue = place.rpartition("/")[0]
             anywhere[queue] = max(anywhere.get(queue, of_journal), ms)
-        return _looked_up(here, F.concat_ws("/", "queue", "partition")), _looked_up(anywhere, F.col("queue"))
+        return looked_up(here, F.concat_ws("/", "queue", "partition")), looked_up(anywhere, F.col("queue"))
 
     def messages_at(self, ranges: Mapping[str, Mapping[int, tuple[int, int]]], queues: DataFrame) -> DataFrame:
         """MESSAGES of some places: queue -> partition -> (first offset, one after the last). Atomic

@@ -135,7 +135,7 @@ def dead_letters_of(messages: DataFrame, journal: DataFrame, runs: DataFrame, qu
     names = F.broadcast(
         queues.select(F.col("incarnation").alias("source_incarnation"), F.col("queue").alias("source_queue"))
     )
-    dead_letters = kept.withColumn("source_incarnation", _incarnation_of(F.col("origin.from_id")))
+    dead_letters = kept.withColumn("source_incarnation", incarnation_of(F.col("origin.from_id")))
     return dead_letters.join(names, on="source_incarnation", how="left").select(*_dead_letter_columns())
 
 
@@ -161,7 +161,8 @@ def _dead_letter_columns() -> list[Column]:
 
 # A message id is an address (schemas/identity.py): 12 hex digits of the incarnation, version 8, 3
 # of the partition, then 2 bits variant, 40 bits offset, 22 bits digest.
-def _incarnation_of(id: Column) -> Column:
+def incarnation_of(id: Column) -> Column:
+    """The incarnation that a message id names."""
     return F.concat(F.substring(id, 1, 8), F.substring(id, 10, 4))
 
 

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from facade.programs.stack.processes.errors import StackError
 from facade.programs.stack.processes.programs import find_java
-from facade.programs.stack.processes.spark_submit import connectors
+from facade.programs.stack.processes.spark_submit import CONNECTORS, connectors
 from spark.frames.session import session
 from tests.browser.chromium import Page, page
 from tests.browser.fetch import browser
@@ -39,7 +39,7 @@ def found_spark() -> str:
     """The connectors for `spark.jars`; a test that needs what is not here is skipped."""
     try:
         find_java()
-        return ",".join(map(str, connectors()))
+        return ",".join(map(str, connectors((*CONNECTORS, "lake"))))
     except StackError as error:
         absent(str(error))
 

@@ -346,6 +346,7 @@ COMMANDS = (
     _command("sql", spark_options.sql_arguments, spark_options.job),
     _command("report", spark_options.report_arguments, spark_options.job),
     _command("live", spark_options.live_arguments, spark_options.job),
+    _command("lake", spark_options.lake_arguments, spark_options.job),
     _command("redrive", spark_options.redrive_arguments, _redrive),
     _command("spark-zip", spark_options.zip_arguments, _zip),
     _command("verify", _verify_arguments, _verify),

@@ -1,4 +1,4 @@
-"""What the subcommands that look back take: sql, report, live, redrive, spark-zip.
+"""What the subcommands that look back take: sql, report, live, lake, redrive, spark-zip.
 
 It must not decide anything itself.
 """
@@ -41,8 +41,31 @@ def live_arguments(parser: argparse.ArgumentParser) -> None:
     data_argument(parser)
 
 
+def lake_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of `lake`."""
+    from spark.arguments import lake_arguments as add
+
+    add(parser)
+    data_argument(parser)
+
+
 def job(given: argparse.Namespace) -> int:
-    """Runs `sql`, `report` or `live`."""
+    """Runs `sql`, `report`, `live` or `lake`. What DuckDB answers from tables, it answers before
+    anything of Spark's or of the service is imported.
+    """
+    if given.command.name == "sql" and given.warehouse is not None and given.engine != "spark":
+        from spark.frames.log import BadOption
+        from spark.lake.answers.question import answered
+        from spark.progress import tell
+
+        try:
+            done = answered(given)
+        except BadOption as error:
+            tell("sql", str(error))
+            return 2
+        if done is not None:
+            return done
+        given.engine = "spark"
     from facade.programs.cli.spark_jobs import run
 
     return run(given.command.name, given)

@@ -26,7 +26,11 @@ SUMS_FILE = Path(__file__).with_name("jars.sha256")
 IVY_VERSION = "2.5.3"
 IVY_SHA256 = "9502aa5aabf0b1484924a13ef4b5d24f121f7f91aab6768f11cc9d0906c0803b"
 # What can be asked for: the configurations of ivy.xml.
-SETS = {"broker": "the jars of Kafka (44 MB)", "spark": "the jars of Spark's connectors (20 MB)"}
+SETS = {
+    "broker": "the jars of Kafka (44 MB)",
+    "spark": "the jars of Spark's connectors (20 MB)",
+    "lake": "the jars of Iceberg and of SQLite (60 MB)",
+}
 PATTERN = "[artifact]-[revision](-[classifier]).[ext]"
 TRIES = 2
 

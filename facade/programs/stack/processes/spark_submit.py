@@ -27,6 +27,7 @@ _MASTER = re.compile(r"(?:--master[ =]|spark\.master=)(\S+)")
 # Jars that Spark brings itself in the same or a newer version; two of a kind on one class path are
 # trouble.
 _SPARK_HAS = ("scala-library", "scala-parallel", "slf4j-api", "lz4-java", "snappy-java", "jsr305", "xz", "spark-tags")
+CONNECTORS = ("spark",)
 # Jobs of some minutes: the collector that does most work in least time.
 _COLLECTOR = "-XX:+UseParallelGC"
 # For a question, Java's first compiler alone: the second one takes more time than it saves. It has
@@ -70,25 +71,28 @@ def spark_home() -> Path:
     return Path(spec.origin).parent
 
 
-def connectors() -> list[Path]:
-    """The jars of Kafka's source and of Avro for `spark.jars`. Raises StackError when they are not
-    there.
+def connectors(sets: Sequence[str] = CONNECTORS) -> list[Path]:
+    """The jars of these sets for `spark.jars`: `spark` has Kafka's source and Avro. Raises
+    StackError when they are not there.
     """
-    jars = [jar for jar in sorted((jars_folder() / "spark").glob("*.jar")) if not jar.name.startswith(_SPARK_HAS)]
-    if not jars:
-        raise StackError(f"no connectors in {jars_folder() / 'spark'}: run `make spark`, or `leaseway jars spark`")
-    return jars
+    found: list[Path] = []
+    for name in sets:
+        jars = [jar for jar in sorted((jars_folder() / name).glob("*.jar")) if not jar.name.startswith(_SPARK_HAS)]
+        if not jars:
+            raise StackError(f"no jars in {jars_folder() / name}: run `make spark`, or `leaseway jars {name}`")
+        found += jars
+    return found
 
 
-def submit_arguments(*java: str) -> str:
-    """What PySpark starts the driver of a job of ours with (`PYSPARK_SUBMIT_ARGS`): the connectors,
+def submit_arguments(*java: str, sets: Sequence[str] = CONNECTORS) -> str:
+    """What PySpark starts the driver of a job of ours with (`PYSPARK_SUBMIT_ARGS`): the jars,
     the memory, more options of the JVM. Raises StackError.
     """
     archive = class_archive(find_java())
     options = [_COLLECTOR, *_logs("ERROR"), *java]
     if archive.exists():
         options += [_SILENT, f"-XX:SharedArchiveFile={archive}"]
-    jars, memory = ",".join(map(str, connectors())), os.environ.get("SPARK_DRIVER_MEMORY", DRIVER_MEMORY)
+    jars, memory = ",".join(map(str, connectors(sets))), os.environ.get("SPARK_DRIVER_MEMORY", DRIVER_MEMORY)
     return shlex.join(["--jars", jars, "--driver-memory", memory, "--driver-java-options", shlex.join(options), "pyspark-shell"])
 
 

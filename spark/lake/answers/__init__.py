@@ -1,0 +1,1 @@
+"""Answers questions over tables, by DuckDB or by Spark."""

@@ -1,0 +1,61 @@
+"""The frames that `spark.frames.tables` makes of Kafka, made of tables instead."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import functions as F
+
+from spark.frames.columns import QUEUES
+from spark.frames.source import ALL, Span
+from spark.lake.answers.small import TIMES
+from spark.lake.shapes import SHAPES
+from spark.lake.tables import Catalog
+from spark.lake.warehouse import Warehouse
+from spark.rules.deliveries import dead_letters_of, deliveries_of
+from spark.rules.floors import RUNS
+
+VIEWS = (*SHAPES, "queues", "deliveries", "dead_letters")
+
+
+class Stored:
+    """The frames of a warehouse in one span, as of `as_of_ms`: when the last copy had begun."""
+
+    def __init__(self, spark_session: SparkSession, warehouse: Warehouse, as_of_ms: int, span: Span = ALL) -> None:
+        catalog = Catalog(spark_session, warehouse)
+        self.spark_session = catalog.spark_session  # Of all frames here.
+        self._tables = catalog.open()
+        self._as_of_ms = as_of_ms
+        self._span = span
+
+    def frame(self, name: str) -> DataFrame:
+        """One of VIEWS."""
+        if name == "queues":
+            return self._queues()
+        if name == "deliveries":
+            return self._deliveries()
+        if name == "dead_letters":
+            return self._dead_letters()
+        return self._within(name, self._span.from_ms, self._span.to_ms)
+
+    def _within(self, name: str, from_ms: int | None, to_ms: int | None) -> DataFrame:
+        rows, time = self._tables[name].rows(), TIMES[name]
+        if from_ms is not None:
+            rows = rows.where(F.col(time) >= F.timestamp_millis(F.lit(from_ms)))
+        return rows if to_ms is None else rows.where(F.col(time) < F.timestamp_millis(F.lit(to_ms)))
+
+    def _queues(self) -> DataFrame:
+        newest = Window.partitionBy("queue").orderBy(F.desc("log_offset"))
+        placed = self._tables["control"].rows().withColumn("place", F.row_number().over(newest))
+        return placed.where((F.col("place") == 1) & ~F.col("deleted")).select(*QUEUES.names)
+
+    def _deliveries(self) -> DataFrame:
+        end = self._as_of_ms if self._span.to_ms is None else min(self._as_of_ms, self._span.to_ms)
+        as_of = F.timestamp_millis(F.lit(end))
+        return deliveries_of(self.frame("journal"), self.frame("messages"), as_of)
+
+    def _dead_letters(self) -> DataFrame:
+        # What became of a letter is as of now, whatever the span.
+        journal = self._within("journal", self._span.from_ms, None)
+        # What the log no longer told when the copy began, tables do not tell either.
+        runs = self.spark_session.createDataFrame([], RUNS)
+        return dead_letters_of(self.frame("messages"), journal, runs, self._queues())

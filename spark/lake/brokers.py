@@ -1,0 +1,54 @@
+"""What the brokers say of topics: ids and offsets, without reading a record."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from spark.frames.log import Log
+from spark.frames.source import ANSWER, admin_of, unless_gone
+from spark.lake.offsets import Ends, Topic
+
+
+def cluster_of(spark_session: SparkSession, log: Log) -> str:
+    """The id of the cluster. Raises Py4JJavaError."""
+    with admin_of(spark_session, log, ANSWER) as admin:
+        return str(admin.describeCluster().clusterId().get())
+
+
+def topics_of(spark_session: SparkSession, log: Log, chosen: Callable[[str], bool]) -> dict[str, Topic]:
+    """The topics whose names are chosen. The end of a partition is before the first transaction
+    that is open. A topic that is deleted meanwhile is not there. Raises Py4JJavaError.
+    """
+    jvm: Any = spark_session._jvm  # noqa: SLF001 - PySpark has no other way to the client that its source brings
+    spec = jvm.org.apache.kafka.clients.admin.OffsetSpec
+    committed = jvm.org.apache.kafka.clients.admin.ListOffsetsOptions(
+        jvm.org.apache.kafka.common.IsolationLevel.READ_COMMITTED
+    )
+    with admin_of(spark_session, log, ANSWER) as admin:
+        names = jvm.java.util.ArrayList()
+        for name in sorted(name for name in map(str, admin.listTopics().names().get()) if chosen(name)):
+            names.add(name)
+        ids: dict[str, str] = {}
+        places = {}
+        for topic, future in admin.describeTopics(names).topicNameValues().items():
+            about = unless_gone(future)
+            if about is not None:
+                ids[str(topic)] = str(about.topicId())
+                for partition in range(about.partitions().size()):
+                    places[str(topic), partition] = jvm.org.apache.kafka.common.TopicPartition(topic, partition)
+        found = []
+        for what in (spec.earliest(), spec.latest()):
+            asked = jvm.java.util.HashMap()
+            for place in places.values():
+                asked.put(place, what)
+            told = admin.listOffsets(asked, committed)
+            found.append({key: unless_gone(told.partitionResult(place)) for key, place in places.items()})
+    first, end = ({key: int(info.offset()) for key, info in offsets.items() if info is not None} for offsets in found)
+    firsts: Ends = {topic: {} for topic in ids}
+    ends: Ends = {topic: {} for topic in ids}
+    for topic, partition in first.keys() & end.keys():
+        firsts[topic][partition], ends[topic][partition] = first[topic, partition], end[topic, partition]
+    return {topic: Topic(ids[topic], firsts[topic], ends[topic]) for topic in ids}

@@ -1,0 +1,90 @@
+"""Copies the log into tables, round by round.
+
+There is no second truth beside the tables: what a table has is in the snapshot that has it. So a
+job that is killed anywhere goes on where its last commit was, and of two jobs at once one is
+refused.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from schemas.topics import QUEUE_KEY, control_topic
+from spark.frames.log import BadOption, Log
+from spark.frames.source import one_topic, read
+from spark.frames.tables import newest_queues, queues_of
+from spark.lake.brokers import cluster_of
+from spark.lake.commits import Commits, Wish
+from spark.lake.feeds import FEEDS
+from spark.lake.maintenance import maintain
+from spark.lake.messages import masked_queues
+from spark.lake.tables import Catalog
+from spark.lake.warehouse import AS_OF, Warehouse
+
+_LOG = "leaseway.log"
+
+
+class Lake:
+    """The copy of one log in one warehouse. Raises BadOption: the warehouse is that of another
+    log.
+    """
+
+    def __init__(self, spark_session: SparkSession, log: Log, warehouse: Warehouse, wish: Wish) -> None:
+        self._log = log
+        warehouse.folder.mkdir(parents=True, exist_ok=True)
+        self._catalog = Catalog(spark_session, warehouse)
+        self.session = self._catalog.spark_session
+        self.tables = self._catalog.open()
+        self._commits = Commits(self.session, log, self.tables, wish)
+        self._check_log()
+
+    def run(self, every_s: float | None) -> None:
+        """Copies what the log has; with `every_s` again and again, so long after each beginning.
+        Raises Overtaken, Py4JJavaError.
+        """
+        while True:
+            began = time.monotonic()
+            self.round()
+            if every_s is None:
+                return
+            time.sleep(max(0.0, every_s - (time.monotonic() - began)))
+
+    def round(self) -> None:
+        """Copies what the log has by now, then does what is due of maintenance. Raises as `run`."""
+        as_of = int(time.time() * 1000)
+        control = read(self.session, self._log, one_topic(control_topic(self._log.prefix)))
+        kept = control.where(F.col("key").cast("string").startswith(QUEUE_KEY)).persist()
+        try:
+            changed = self._copy(queues_of(kept), masked_queues(newest_queues(kept)))
+        finally:
+            kept.unpersist()
+        self._catalog.note({AS_OF: str(as_of)})
+        maintain(self._catalog, self.tables, changed)
+
+    def _copy(self, queues: DataFrame, masked: DataFrame) -> set[str]:
+        """Copies every table to where the log ends; the names of those that got rows."""
+        changed = {feed.table for feed in FEEDS if _all_of(lambda feed=feed: self._commits.of_topic(feed, queues))}  # type: ignore[misc]
+        if _all_of(lambda: self._commits.of_messages(queues, masked)):
+            changed.add("messages")
+        return changed
+
+    def _check_log(self) -> None:
+        ours = f"{cluster_of(self.session, self._log)}/{self._log.prefix}"
+        noted = self._catalog.noted().get(_LOG)
+        if noted is None:
+            self._catalog.note({_LOG: ours})
+        elif noted != ours:
+            raise BadOption(f"--warehouse has the tables of another log: {noted}, and this one is {ours}")
+
+
+def _all_of(commit: Callable[[], bool | None]) -> bool:
+    """Commits until there is no more; whether there was anything."""
+    more = commit()
+    some = more is not None
+    while more:
+        more = commit()
+    return some
