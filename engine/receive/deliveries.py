@@ -272,7 +272,7 @@ class Deliveries:
         left = [leased for leased in part.received.leased if leased.offset not in done]
         if left:
             dues = part.cut
-            rows = [(one.offset, part.received.nonce, dues.get(one.offset) or _due(queue, one, cached)) for one in left]
+            rows = [(one.offset, part.received.nonce, dues.get(one.offset) or _place(queue, one, cached)) for one in left]
             await self._returns.rows(queue, tag.id, part.partition, rows)
 
 
@@ -300,9 +300,11 @@ def _due_at(queue: Queue, delivery: Delivery) -> int:
     return max(due_ms, delivery.first_received_at_ms or 0) if delay_ms else due_ms
 
 
-def _due(queue: Queue, leased: Leased, cached: Mapping[int, CachedBody]) -> int:
-    """When a message was due (epoch ms); 0 = nobody here can tell without its record."""
+def _place(queue: Queue, leased: Leased, cached: Mapping[int, CachedBody]) -> int:
+    """Returns since when a message was visible, or when it is due (epoch ms); 0 = nobody here can
+    tell without its record.
+    """
     if leased.packed:
         return int.from_bytes(leased.packed[8:16])
     own = cached.get(leased.offset)
-    return 0 if own is None else own.sent_at_ms + delay_of(queue, own.message)
+    return 0 if own is None else leased.since_ms or own.sent_at_ms + delay_of(queue, own.message)

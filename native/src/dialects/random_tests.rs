@@ -172,7 +172,7 @@ fn kept(chance: &mut Chance) -> Kept {
         Message { body: &body, is_text, attributes: &[], delay_ms: 0, lease_ms: None, sender: "s\"é", mark: None };
     let mut record = Vec::new();
     let parts = records.write(&message, &mut record);
-    Kept { digest: digest(&body), record, parts, sent_at_ms: 1, due_ms: 1 }
+    Kept { digest: digest(&body), record, parts, sent_at_ms: 1 }
 }
 
 /// Entries of a request at most; 0 = a receive.

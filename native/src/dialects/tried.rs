@@ -81,7 +81,7 @@ fn leased(records: &Records, given: &mut Unpacker) -> Read<Leased> {
     let (sent_at_ms, record) = (given.uint()?, given.bytes()?.to_vec());
     let parts = records.read(&record).ok_or(NotThere)?.parts;
     let digest = digest(record.get(parts.body.clone()).ok_or(NotThere)?);
-    Ok(Leased { id, handle, numbers, message: Kept { record, parts, digest, sent_at_ms, due_ms: sent_at_ms } })
+    Ok(Leased { id, handle, numbers, message: Kept { record, parts, digest, sent_at_ms } })
 }
 
 impl Leased {

@@ -72,8 +72,8 @@ impl<C: Caller> Plane<C> {
         let tags = queue.sends.mask.iter().filter(|wants| **wants == b'1').count() as u16;
         for (value, offset) in values.into_iter().zip(first..) {
             let bytes = value.record.len() + OVERHEAD_BYTES;
-            let Value { record, parts, digest, delay_ms, .. } = value;
-            let kept = Kept { record, parts, digest, sent_at_ms: at_ms, due_ms: at_ms + delay_ms as u64 };
+            let Value { record, parts, digest, .. } = value;
+            let kept = Kept { record, parts, digest, sent_at_ms: at_ms };
             queue.units[partition].bodies.insert(offset, (Arc::new(kept), tags));
             self.bodies.bytes += bytes;
             self.bodies.line.push_back(Body { since: now, queue: number, partition, offset, bytes });
@@ -95,7 +95,6 @@ impl<C: Caller> Plane<C> {
             record: packed.record.to_vec(),
             parts,
             sent_at_ms: packed.sent_at_ms,
-            due_ms: packed.due_ms,
         };
         (lease_ms.is_none() && self.is_told(&kept)).then(|| Arc::new(kept))
     }

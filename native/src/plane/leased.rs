@@ -1,5 +1,6 @@
 //! What a receive's script has leased, before anybody looks for bodies.
 
+use super::format::record::Packed;
 use super::redis::Reply;
 
 pub struct Leased<'a> {
@@ -8,8 +9,16 @@ pub struct Leased<'a> {
     pub first_ms: u64,
     pub until_ms: u64,
     pub packed: &'a [u8],
-    /// Since when a message without a body was visible (ms): its place in the line.
+    /// Since when a message without a body was visible (ms).
     pub since_ms: i64,
+}
+
+impl Leased<'_> {
+    /// Its place among those that are visible (ms): since when it was, or is due, so it goes back before
+    /// none that it came behind.
+    pub fn place_ms(&self) -> i64 {
+        Packed::read(self.packed).map_or(self.since_ms, |packed| packed.due_ms as i64)
+    }
 }
 
 /// What was leased, in the order of the offsets: rows of `offset, count, first ms, deadline ms, body`,

@@ -4,7 +4,6 @@ use std::time::{Duration, Instant};
 
 use super::calls::{Asked, Call, Caller, Script, Trouble};
 use super::clients::{Clients, Delivery, News};
-use super::format::record::Packed;
 use super::leased::leased;
 use super::redis::Reply;
 use super::tag::{Held, Step};
@@ -133,12 +132,14 @@ impl<C: Caller> Plane<C> {
         }
     }
 
-    /// What was leased and can be handed out, and rows of what is to go back: offset, nonce, due ms.
+    /// What was leased and can be handed out, and rows of what is to go back: offset, nonce, since when it was
+    /// visible (ms).
     fn sorted(&self, number: u64, asked: &Asked, told: &[Reply]) -> (Vec<Held>, Vec<i64>) {
         let (mut held, mut odd) = (Vec::new(), Vec::new());
         let [_, at_ms, nonce, _, _, _, _, _, rows, _, more @ ..] = told else { return (held, odd) };
         let (nonce, at_ms) = (nonce.count(), at_ms.count());
         for one in leased(rows, more, at_ms) {
+            let since_ms = one.place_ms();
             match self.kept(number, asked.partition, &one, at_ms) {
                 Some(message) if odd.is_empty() => held.push(Held {
                     partition: asked.partition,
@@ -148,18 +149,13 @@ impl<C: Caller> Plane<C> {
                     count: one.count,
                     first_ms: one.first_ms,
                     leased_until_ms: one.until_ms,
+                    since_ms,
                     message,
                     is_ahead: asked.ahead,
                     until: asked.began + self.service.limits.ahead,
                 }),
                 // What comes behind one that goes back would come before it.
-                kept => {
-                    let due_ms = match kept {
-                        Some(message) => message.due_ms as i64,
-                        None => Packed::read(one.packed).map_or(one.since_ms, |packed| packed.due_ms as i64),
-                    };
-                    odd.extend([one.offset as i64, nonce as i64, due_ms]);
-                }
+                _ => odd.extend([one.offset as i64, nonce as i64, since_ms]),
             }
         }
         (held, odd)

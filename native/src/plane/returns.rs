@@ -43,7 +43,7 @@ impl<C: Caller> Plane<C> {
         let Some(list) = self.tag(number, tag) else { return };
         let mut rows: Vec<Vec<i64>> = vec![Vec::new(); list.known.len()];
         for held in list.stock.drain(..size) {
-            rows[held.partition].extend([held.offset as i64, held.nonce as i64, held.message.due_ms as i64]);
+            rows[held.partition].extend([held.offset as i64, held.nonce as i64, held.since_ms]);
         }
         for (partition, rows) in rows.into_iter().enumerate().filter(|(_, rows)| !rows.is_empty()) {
             self.give_back((number, tag), partition, rows, now);

@@ -31,6 +31,8 @@ pub struct Held {
     pub count: u64,
     pub first_ms: u64,
     pub leased_until_ms: u64,
+    /// Since when it was visible before, so where it goes back to.
+    pub since_ms: i64,
     pub message: Arc<Kept>,
     /// It was leased for nobody, and for as much longer as it may be held.
     pub is_ahead: bool,

@@ -19,7 +19,6 @@ pub struct Kept {
     pub parts: Parts,
     pub digest: Digest32,
     pub sent_at_ms: u64,
-    pub due_ms: u64,
 }
 
 impl Kept {

@@ -19,6 +19,20 @@ fn what_goes_back_is_asked_for_before_its_answer_is_here() {
 }
 
 #[test]
+fn what_goes_back_has_the_place_that_it_had() {
+    let mut stage = Stage::new(1, true);
+    (2..4).for_each(|offset| stage.store(offset, 4000));
+    stage.receive(1, 1, 1000);
+    stage.call(RECEIVE);
+    stage.lease(&[1], 4000);
+    stage.call(RECEIVE);
+    stage.answer(Ok(received(5000, -1, Vec::new(), &[2, 3])));
+    stage.later(40);
+    // They were sent at 4000: by that, messages that came later and were visible since then would be before them.
+    assert_eq!(stage.call(GIVE_BACK), ["0", "2", "9", "4002", "3", "9", "4003"]);
+}
+
+#[test]
 fn what_was_leased_ahead_is_handed_out_or_goes_back_in_time() {
     let mut stage = Stage::new(1, true);
     for connection in 1..=2 {
