@@ -15,9 +15,19 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 UNIT = "tests/unit"
-# What looks at all of the code or at all documents, in a second or two.
-ALWAYS = ("tests/unit/benchmarks/test_house.py", "tests/unit/test_pure_modules.py")
-DOCUMENTS = "tests/unit/test_docs.py"
+# What looks at all of the code, or at pages that are made of it, in a second or two.
+ALWAYS = (
+    "tests/unit/benchmarks/test_house.py",
+    "tests/unit/test_generated_docs.py",
+    "tests/unit/test_glossary.py",
+    "tests/unit/test_pure_modules.py",
+)
+# Tests of files that no test imports, by how their names end. The contracts need no Redis.
+READERS = {
+    ".md": ("tests/unit/test_docs.py",),
+    ".lua": ("tests/state/test_contracts.py", "tests/unit/state/test_scripts.py"),
+    ".avsc": ("tests/unit/schemas/test_settings.py", "tests/unit/schemas/test_registry.py"),
+}
 _IMPORT = re.compile(r"^(?:from ([\w.]+) import ([\w, ]+)|import ([\w.]+))", re.MULTILINE)
 
 
@@ -52,8 +62,9 @@ def concerned_by(files: Iterable[str]) -> list[str]:
     for test in sorted((ROOT / UNIT).rglob("test_*.py")):
         if imported(test.read_text()) & modules:
             concerned.add(str(test.relative_to(ROOT)))
-    if any(name.endswith(".md") for name in files):
-        concerned.add(DOCUMENTS)
+    for ending, readers in READERS.items():
+        if any(name.endswith(ending) for name in files):
+            concerned.update(readers)
     return sorted({*concerned, *ALWAYS})
 
 

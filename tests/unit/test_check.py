@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.check import ALWAYS, DOCUMENTS, concerned_by, imported
+from tests.check import ALWAYS, READERS, ROOT, concerned_by, imported
 
 
 @pytest.mark.parametrize(
@@ -29,5 +29,11 @@ def test_a_change_of_a_module_concerns_the_tests_that_import_it() -> None:
 def test_changed_tests_and_documents_are_tested() -> None:
     assert "tests/unit/test_check.py" in concerned_by(["tests/unit/test_check.py"])
     assert "tests/integration/test_far.py" not in concerned_by(["tests/integration/test_far.py"])
-    assert DOCUMENTS in concerned_by(["README.md"])
     assert concerned_by([]) == sorted(ALWAYS)
+
+
+@pytest.mark.parametrize("name", ["README.md", "state/lua/include/handle.lua", "schemas/avro/queue.1.avsc"])
+def test_a_file_that_no_test_imports_concerns_the_tests_that_read_it(name: str) -> None:
+    readers = READERS[f".{name.rpartition('.')[2]}"]
+    assert set(readers) <= set(concerned_by([name]))
+    assert [path for path in (*readers, *ALWAYS) if not (ROOT / path).is_file()] == []
