@@ -19,7 +19,7 @@
 -- OUT 1 status
 -- OUT 2 words: {status word per handle}; none = each is OK
 -- OUT 3 seq: of the journal entry; of the last one if a message was settled before; 0 = none
--- STATUS OK SUPERSEDED RELEASED SETTLED EXPIRED CLAIMED DYING PARKED USED FULL LOST
+-- STATUS OK REASONS FULL LOST
 -- INV a handle settles its message at most once
 -- COST O(handles log open)
 -- VERSION 8

@@ -17,7 +17,7 @@
 -- ARGV + per handle: offset, nonce, lease ms; with width 4 also the deadline of its delivery, 0 = any
 -- OUT 1 status
 -- OUT 2 handles: {status word, new deadline ms or 0, per handle}
--- STATUS OK SUPERSEDED RELEASED SETTLED EXPIRED CLAIMED DYING PARKED USED FULL LOST
+-- STATUS OK REASONS FULL LOST
 -- INV only the latest delivery of a message can be extended; counts do not change
 -- COST O(handles log open)
 -- VERSION 5

@@ -17,7 +17,7 @@
 -- ARGV + per handle: offset, nonce; with width 3 also the deadline of its delivery, 0 = any
 -- OUT 1 status
 -- OUT 2 handles: {status word, offset, count, first ms, nonce, body, per handle}
--- STATUS OK SUPERSEDED RELEASED SETTLED EXPIRED CLAIMED DYING PARKED USED FULL LOST
+-- STATUS OK REASONS FULL LOST
 -- INV a dying message is given to one mover at a time
 -- COST O(handles log open)
 -- VERSION 5

@@ -18,7 +18,7 @@
 -- ARGV + per handle: offset, nonce; with width 3 also the deadline of its delivery, 0 = any
 -- OUT 1 status
 -- OUT 2 handles: {status word, next visible ms or 0, per handle}
--- STATUS OK SUPERSEDED RELEASED SETTLED EXPIRED CLAIMED DYING PARKED USED FULL LOST
+-- STATUS OK REASONS FULL LOST
 -- INV a handle gives back its message at most once
 -- COST O(handles log open)
 -- VERSION 6

@@ -10,11 +10,16 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
+from typing import Final
 
 from msgspec import Struct
 
+from schemas.vocabulary import UNCALLED, StaleReason
+
 FOLDER = Path(__file__).parents[1] / "lua"
 _WORDS = ("KEYS", "ARGV", "OUT", "STATUS", "INV", "COST", "VERSION", "PLAIN", "INCLUDE")
+# What REASONS in a STATUS line stands for: each reason that include/handle.lua may give.
+REASONS: Final = tuple(reason.value.upper() for reason in StaleReason if reason not in UNCALLED)
 
 
 class BadScript(ValueError):
@@ -98,7 +103,8 @@ def read_script(path: Path, *, plain: bool = True) -> Script:
     arguments, arguments_more = _numbered(name, "ARGV", rows)
     outs, _ = _numbered(name, "OUT", rows)
     sha = hashlib.sha1(source.encode(), usedforsecurity=False).hexdigest()
-    status, version = one["STATUS"].split(), int(one["VERSION"])
+    status = [part for word in one["STATUS"].split() for part in (REASONS if word == "REASONS" else (word,))]
+    version = int(one["VERSION"])
     now_at = arguments.index("now") if "now" in arguments else -1
     return Script(name, purpose, keys, keys_more, arguments, arguments_more, outs, status, version, source, sha, now_at)
 

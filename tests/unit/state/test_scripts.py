@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from schemas.vocabulary import UNCALLED, StaleReason
 from state.redis.scripts import BadScript, read_script, read_scripts
 
 HEADER = """-- x: takes one of a set
@@ -39,6 +40,13 @@ def test_a_line_of_a_header_may_go_on_in_the_next(tmp_path: Path) -> None:
     text = HEADER.replace("of a set\n", "of a\n--   set\n").replace("-- STATUS OK LOST\n", "-- STATUS OK\n--   LOST\n")
     found = read_script(script(tmp_path, f"{text}return 1\n"))
     assert (found.purpose, found.status, found.source) == ("x: takes one of a set", ["OK", "LOST"], "return 1")
+
+
+def test_reasons_stands_for_each_reason_that_a_script_gives(tmp_path: Path) -> None:
+    text = HEADER.replace("-- STATUS OK LOST\n", "-- STATUS OK REASONS LOST\n")
+    status = read_script(script(tmp_path, f"{text}return 1\n")).status
+    assert (status[0], status[-1]) == ("OK", "LOST")
+    assert {word.lower() for word in status[1:-1]} == set(StaleReason) - UNCALLED
 
 
 def test_what_is_included_stands_before_the_body_and_counts_for_the_sum(tmp_path: Path) -> None:
