@@ -23,7 +23,7 @@ BROKER_JARS := $(LW_JARS)/.make-broker-$(call sum,facade/programs/stack/processe
 SPARK_JARS := $(LW_JARS)/.make-spark-$(call sum,facade/programs/stack/processes/ivy.xml spark/warm_up.py)
 LAKE_JARS := $(LW_JARS)/.make-lake-$(call sum,facade/programs/stack/processes/ivy.xml)
 # Clients of other services, for the tests: each lock in a folder of its own, and programs of the JavaScript and Go worlds.
-CLIENT_LOCKS := $(wildcard tests/conformance/*/*.lock)
+CLIENT_LOCKS := $(wildcard tests/conformance/*/*.lock tests/spark/*.lock)
 CLIENT_SOURCES := tests/conformance/sqs/celery.lock:kombu
 CLIENT_PROGRAMS := tests/conformance/sqs/clients/consumer tests/conformance/rocketmq/clients/rocketmq-node
 GO_PROGRAMS := tests/conformance/sqs/clients/watermill tests/conformance/rocketmq/clients/rocketmq-go

@@ -93,6 +93,13 @@ def lake_arguments(parser: ArgumentParser) -> None:
     _job_arguments(parser)
 
 
+def server_arguments(parser: ArgumentParser) -> None:
+    """Options of `spark-server`."""
+    parser.add_argument("--warehouse", type=Path, required=True, metavar="FOLDER", help="folder of the tables")
+    parser.add_argument("--port", type=int, default=15002, help="port of this machine (default 15002)")
+    parser.add_argument("--master", default="local[2]", help="Spark master (default local[2])")
+
+
 def selection_arguments(parser: ArgumentParser) -> None:
     """Options of `choose`."""
     parser.add_argument("--out", type=Path, required=True, help="folder of the addresses")

@@ -45,3 +45,12 @@ class Warehouse:
             f"{first}.jdbc.schema-version": "V1",
             f"{first}.warehouse": self.folder.absolute().as_uri(),
         }
+
+    @property
+    def session_settings(self) -> dict[str, str]:
+        """The same, and a question names a table by its name alone."""
+        return {
+            **self.settings,
+            f"spark.sql.catalog.{CATALOG}.default-namespace": NAMESPACE,
+            "spark.sql.defaultCatalog": CATALOG,
+        }

@@ -347,6 +347,7 @@ COMMANDS = (
     _command("report", spark_options.report_arguments, spark_options.job),
     _command("live", spark_options.live_arguments, spark_options.job),
     _command("lake", spark_options.lake_arguments, spark_options.job),
+    _command("spark-server", spark_options.server_arguments, spark_options.server),
     _command("redrive", spark_options.redrive_arguments, _redrive),
     _command("spark-zip", spark_options.zip_arguments, _zip),
     _command("verify", _verify_arguments, _verify),

@@ -71,6 +71,27 @@ def job(given: argparse.Namespace) -> int:
     return run(given.command.name, given)
 
 
+def server_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of `spark-server`."""
+    from spark.arguments import server_arguments as add
+
+    add(parser)
+
+
+def server(given: argparse.Namespace) -> int:
+    """Becomes a server of Spark Connect over the tables of a warehouse. Raises StackError."""
+    from facade.programs.stack.processes.spark_submit import serve
+    from spark.frames.log import BadOption
+    from spark.lake.answers.question import found
+    from spark.lake.warehouse import Warehouse
+
+    try:
+        found(given)
+    except BadOption as error:
+        raise StackError(str(error)) from None
+    return serve(Warehouse(given.warehouse).session_settings, given.port, given.master)
+
+
 def redrive_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of `redrive`."""
     from facade.programs.cli.redrive import add_arguments

@@ -19,6 +19,7 @@ LOCAL: Final[dict[str, str | None]] = {
     "report": "write latency, backlog, statistics, redelivery, dead letters: Parquet and an HTML page",
     "live": "count the same as it happens, from checkpoints, and write rates to a topic",
     "lake": "copy messages, journal, meters and audit from Kafka into tables of Iceberg",
+    "spark-server": "serve tables to notebooks and sessions of Spark Connect on this machine",
     "redrive": "move dead letters that match an SQL condition back to their source queues",
     "spark-zip": "write the jobs and schemas as one zip for --py-files of your own Spark",
     "verify": "compare the state in Redis with a rebuild from Kafka alone; 0 = no difference",

@@ -11,10 +11,11 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
+import secrets
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 
@@ -33,6 +34,8 @@ _COLLECTOR = "-XX:+UseParallelGC"
 # For a question, Java's first compiler alone: the second one takes more time than it saves. It has
 # room for all of Spark's code only when it is told.
 ONE_COMPILER = ("-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=240m")
+_CONNECT = "org.apache.spark.sql.connect.service.SparkConnectServer"
+_TOKEN_NAME = "SPARK_CONNECT_AUTHENTICATE_TOKEN"  # noqa: S105 - a name
 # The JVM says on stdout, where the rows go, that it can't use an archive.
 _SILENT = "-Xlog:disable"
 _ARCHIVE_S = 600.0
@@ -50,6 +53,38 @@ def command(arguments: Sequence[str]) -> list[str]:
     return [str(program), "--jars", ",".join(map(str, connectors())), *_guard(words, home), *words]
 
 
+def serve(settings: Mapping[str, str], port: int, master: str) -> int:
+    """Becomes a server of Spark Connect for clients of this machine, with the jars of tables;
+    returns only by raising StackError. `settings` are of its sessions.
+
+    Everybody on the machine reaches the port, so it wants the token that
+    SPARK_CONNECT_AUTHENTICATE_TOKEN has; where there is none, one is made, and said on stderr.
+    """
+    home, archive = spark_home(), class_archive(find_java())
+    options = [*_logs("ERROR"), *([_SILENT, f"-XX:SharedArchiveFile={archive}"] if archive.exists() else [])]
+    told = {
+        **guard(master),
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": str(port),
+        "spark.ui.enabled": "false",
+        "spark.sql.session.timeZone": "UTC",
+        **settings,
+    }
+    token = os.environ.get(_TOKEN_NAME)
+    made = token or secrets.token_urlsafe(24)
+    environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, _TOKEN_NAME: made}
+    environment.setdefault("SPARK_DRIVER_MEMORY", DRIVER_MEMORY)
+    words = [str(home / "bin" / "spark-submit"), "--class", _CONNECT, "--master", master, "--driver-java-options", shlex.join(options)]
+    jars = ",".join(map(str, connectors((*CONNECTORS, "lake"))))
+    sys.stderr.write(f"leaseway spark-server: sc://localhost:{port}/{'' if token else f';token={made}'} once Spark has started\n")
+    sys.stderr.flush()
+    os.execve(words[0], [*words, "--jars", jars, *_settings(told), "spark-internal"], environment)  # noqa: S606 - the command is ours
+
+
+def _settings(told: Mapping[str, str]) -> list[str]:
+    return [word for key, value in told.items() for word in ("--conf", f"{key}={value}")]
+
+
 def _guard(words: Sequence[str], home: Path) -> list[str]:
     """Returns options with which nobody else reaches the driver while it runs: on loopback, or by
     the cluster's secret. Options that the user gives come later and count.
@@ -60,7 +95,7 @@ def _guard(words: Sequence[str], home: Path) -> list[str]:
         return []
     named = _MASTER.search(" ".join(words))
     settings = guard("local" if named is None else named[1])
-    return [word for key, value in settings.items() for word in ("--conf", f"{key}={value}")]
+    return _settings(settings)
 
 
 def spark_home() -> Path:
