@@ -70,7 +70,7 @@ async def test_quiet_groups_are_received_soon_behind_50_000_messages_of_a_noisy_
         f"quiet: {len(quiet)}, p50 {quiet[len(quiet) // 2]:.3f} s, p99 {quiet[-3]:.3f} s, most {quiet[-1]:.3f} "
         f"s; noisy: {noisy}"
     )
-    assert len(quiet) == 200 and quiet[-3] < 1.5 + turns.slack_s()
+    assert len(quiet) == 200 and quiet[-3] < 5 + turns.slack_s()
     assert noisy > 200, "the noisy group starves"
 
 

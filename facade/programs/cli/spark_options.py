@@ -65,7 +65,7 @@ def job(given: argparse.Namespace) -> int:
             return 2
         if done is not None:
             return done
-        given.engine = "spark"
+        given = argparse.Namespace(**{**vars(given), "engine": "spark"})
     from facade.programs.cli.spark_jobs import run
 
     return run(given.command.name, given)
