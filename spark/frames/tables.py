@@ -1,4 +1,4 @@
-"""The typed frames over a log, in batch and as streams; `columns.py` says what is in them.
+"""The typed frames over a log; `columns.py` says what is in them.
 
 Half messages (undecided transactions) live in a topic of their own, `<prefix>.half`, so no frame
 here can show one; what a transaction commits is an ordinary message.
@@ -48,14 +48,11 @@ from spark.frames.source import (
     queues_of_topics,
     read,
     some_queues,
-    stream,
 )
-from spark.rules.atomic_batches import judged_by, judged_stream
+from spark.rules.atomic_batches import judged_by
 from spark.rules.deliveries import DEATHS, dead_letters_of, deliveries_of
 from spark.rules.floors import newest_snapshots, runs_of_snapshots
 from spark.rules.transitions import journal_of, without_repeats
-
-LATENESS = "1 minute"
 
 # After the end of a span: what decides about a batch that began in it.
 _DECIDED_MS = BATCH_SPAN_MS + BATCH_CLOCK_MARGIN_MS + 1_000
@@ -298,19 +295,6 @@ class Tables:
         for name in found:
             getattr(self, name)().createOrReplaceTempView(name)
         return found
-
-    def message_stream(self, lateness: str = LATENESS) -> DataFrame:
-        """MESSAGES as a stream with a watermark on sent_at; records of atomic batches come when
-        theirs is decided (30 s + lateness).
-        """
-        records = stream(self.spark_session, self.log, all_queues(self.log))
-        return with_queues(judged_stream(messages_of(records, queue_topics(self.log.prefix)), lateness), self.queues())
-
-    def journal_stream(self, lateness: str = LATENESS) -> DataFrame:
-        """JOURNAL as a stream with a watermark on logged_at; repeats within it are dropped."""
-        entries = entries_of(stream(self.spark_session, self.log, one_topic(journal_topic(self.log.prefix))))
-        timed = entries.withWatermark("logged_at", lateness)
-        return journal_of(timed.dropDuplicatesWithinWatermark(["incarnation", "partition", "seq"]), self.queues())
 
     def until_end(self, frame: DataFrame, time: str) -> DataFrame:
         """The rows of a frame whose column `time` is before the end of the span."""

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime, timedelta
+from itertools import groupby
 from pathlib import Path
-from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -31,11 +31,15 @@ def whole_days(begin: datetime, end: datetime, now: datetime) -> list[str]:
 
 
 def write_days(statistics: DataFrame, days: list[str], out: Path) -> None:
-    """Writes the rows of these days below `out`."""
-    rows: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    for row in statistics.where(F.col("date").cast("string").isin(days)).collect() if days else ():
-        rows.setdefault((str(row["date"]), row["incarnation"]), []).append({name: row[name] for name in FIELDS})
-    for (day, incarnation), some in rows.items():
+    """Writes the rows of these days below `out`. Memory: those of a task, whatever the number of
+    queues.
+    """
+    if not days:
+        return
+    told = statistics.where(F.col("date").cast("string").isin(days)).orderBy("date", "incarnation")
+    lives = groupby(told.toLocalIterator(), key=lambda row: (str(row["date"]), row["incarnation"]))
+    for (day, incarnation), rows in lives:
+        some = [{name: row[name] for name in FIELDS} for row in rows]
         folder = out / DAYS_FOLDER / day
         folder.mkdir(parents=True, exist_ok=True)
         part = folder / f"{incarnation}.json.part"

@@ -56,33 +56,6 @@ def judged_by(messages: DataFrame, newest_here: Column, newest_anywhere: Column)
     return first_copies(messages.withColumn("status", F.when(marked, verdict).otherwise(F.col("status"))))
 
 
-def judged_stream(messages: DataFrame, lateness: str) -> DataFrame:
-    """The same for a stream with a watermark on sent_at: singly sent records pass at once, those of
-    batches when theirs is decided.
-
-    A batch is a session of 30 s: it is given out when the watermark has passed its end, whole
-    (`shown`) or not (`torn`).
-    """
-    timed = messages.withWatermark("sent_at", lateness)
-    marked = (F.col("batch").isNotNull()) & (F.col("status") == "shown")
-    single, batched = timed.where(~marked), timed.where(marked)
-    row = F.struct(*messages.columns)
-    session = F.session_window("sent_at", f"{BATCH_SPAN_MS + 1} milliseconds")
-    grouped = batched.groupBy("queue", "partition", F.col("batch.id").alias("batch_id"), session).agg(
-        F.collect_list(row).alias("rows"),
-        F.size(F.collect_set("batch.index")).alias("seen"),
-        F.max("batch.size").alias("of"),
-        F.min("sent_at").alias("first_at"),
-        F.max("sent_at").alias("last_at"),
-    )
-    span_ms = F.unix_millis("last_at") - F.unix_millis("first_at")
-    whole = (F.col("seen") == F.col("of")) & (span_ms <= BATCH_SPAN_MS)
-    status = F.when(whole, "shown").otherwise("torn").alias("status")
-    decided = grouped.select(status, F.explode("rows").alias("r"))
-    columns = [F.col("status") if name == "status" else F.col(f"r.{name}").alias(name) for name in messages.columns]
-    return single.select(*messages.columns).unionByName(decided.select(*columns))
-
-
 def _verdict(
     seen: Column, of: Column, lowest: Column, first_ms: Column, last_ms: Column, newest_ms: tuple[Column, Column]
 ) -> Column:

@@ -1,0 +1,68 @@
+"""What the owner of a cluster says wins over what we advise: through a real spark-submit."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from facade.programs.stack.processes.spark_submit import command
+from tests.spark.conftest import found_spark
+
+JOB = """
+import json, sys
+from spark.frames.session import session
+made = session("a job of the user")
+names = sys.argv[2:]
+asked = {name: made.conf.get(name, None) or made.sparkContext.getConf().get(name) for name in names}
+asked["ui"] = made.sparkContext.uiWebUrl is not None
+open(sys.argv[1], "w").write(json.dumps(asked))
+made.stop()
+"""
+ADVICE = {
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.adaptive.enabled": "true",
+    "spark.sql.adaptive.advisoryPartitionSizeInBytes": "16m",
+    "spark.driver.host": "127.0.0.1",
+}
+SAID = {
+    "spark.ui.enabled": "true", "spark.ui.port": "0", "spark.ui.showConsoleProgress": "true",
+    "spark.sql.adaptive.enabled": "false", "spark.driver.bindAddress": "127.0.0.1",
+}  # fmt: skip
+DEFAULTS = {"spark.sql.adaptive.advisoryPartitionSizeInBytes": "8m", "spark.sql.session.timeZone": "Asia/Kolkata"}
+
+
+def _submitted(folder: Path, options: list[str], defaults: dict[str, str]) -> dict[str, object]:
+    (folder / "conf").mkdir(parents=True)
+    (folder / "conf" / "spark-defaults.conf").write_text(
+        "".join(f"{name} {value}\n" for name, value in defaults.items())
+    )
+    job, found = folder / "job.py", folder / "found.json"
+    job.write_text(JOB)
+    words = [*options, str(job), str(found), *ADVICE, "spark.sql.session.timeZone"]
+    root = str(Path(__file__).parents[2])
+    environment = {
+        **os.environ, "SPARK_CONF_DIR": str(folder / "conf"), "PYTHONPATH": root, "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+    }  # fmt: skip
+    program, *given = command(["x", *words])
+    given.remove("x")
+    ended = subprocess.run([program, *given], env=environment, capture_output=True, text=True, timeout=240, check=False)
+    assert ended.returncode == 0, ended.stderr[-3000:]
+    told: dict[str, object] = json.loads(found.read_text())
+    return told
+
+
+def test_spark_submit_and_spark_defaults_win_over_our_advice_but_not_over_utc(tmp_path: Path) -> None:
+    found_spark()
+    utc = {"spark.sql.session.timeZone": "UTC"}
+    options = [word for name, value in SAID.items() for word in ("--conf", f"{name}={value}")]
+
+    assert _submitted(tmp_path / "nobody", [], {}) == {**ADVICE, **utc, "ui": False}
+    told = {**ADVICE, **SAID, **DEFAULTS, **utc}
+    assert _submitted(tmp_path / "owner", options, DEFAULTS) == {
+        **{name: told[name] for name in (*ADVICE, *utc)},
+        "ui": True,
+    }
