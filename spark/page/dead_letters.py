@@ -78,7 +78,10 @@ def _sources(shown: Figures) -> str:
         column("Dead letters", "dead_letters", count, summed=True),
         column("At rest", "at_rest", count, summed=True),
     ]
-    cells += [column("Bytes", "body_bytes", size, summed=True), column("Lived (p50)", "lived_ms_p50", duration)]
+    cells += [
+        column("Bytes", "body_bytes", size, summed=True),
+        column("Age at death (half of them at most)", "lived_ms_p50", duration),
+    ]
     cells += [column("First", "first_seen_at", moment), column("Last", "last_seen_at", moment)]
     return "<h4>Where they come from</h4>" + table(shown["dead_letter_sources"], cells)
 

@@ -1,6 +1,4 @@
-"""The page as a whole: head, figures at a glance, the parts in order, and how things are
-counted.
-"""
+"""The page as a whole: head, first screen, the parts in order, and how things are counted."""
 
 from __future__ import annotations
 
@@ -10,7 +8,8 @@ from importlib.resources import files
 
 from spark.page import sections
 from spark.page.dead_letters import dead_letters
-from spark.page.labels import count, share, size
+from spark.page.first import first_screen
+from spark.page.labels import count
 from spark.page.markup import Row, column, section, table, text_column
 
 # No script may run and nothing may be loaded, whatever a body holds.
@@ -49,7 +48,7 @@ def page_of(summary: Row, shown: sections.Figures) -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>Leaseway: {escape(_span(summary))}</title><style>{style}</style></head><body>"
         f"<header><h1>Leaseway report</h1><p>{escape(_span(summary))} UTC, made {escape(_time(summary['made_at']))}</p>"
-        f"<nav>{links}</nav></header>{_glance(summary)}<main>{''.join(parts)}</main></body></html>\n"
+        f"<nav>{links}</nav></header>{first_screen(summary, shown)}<main>{''.join(parts)}</main></body></html>\n"
     )
 
 
@@ -59,30 +58,6 @@ def _time(text: str) -> str:
 
 def _span(summary: Row) -> str:
     return f"{_time(summary['from'])} to {_time(summary['to'])}"
-
-
-def _glance(summary: Row) -> str:
-    totals = {row["measure"]: row for row in summary["totals"]}
-
-    def total(measure: str, name: str = "messages") -> int:
-        return int(totals[measure][name] or 0) if measure in totals else 0
-
-    again = sum(row["redeliveries"] for row in summary["redelivery"])
-    leased = sum(row["deliveries"] for row in summary["redelivery"])
-    tiles = (
-        (count(total("sent")), f"sent, {size(total('sent', 'bytes'))}"),
-        (count(total("leased")), "received"),
-        (count(total("acked")), "acknowledged"),
-        (share(again / leased if leased else 0), "of deliveries were repeats"),
-        (count(total("dead")), "dead-lettered"),
-        (count(total("moved")), "redriven"),
-        (count(sum(row["open"] for row in summary["open"])), "not settled at the end"),
-    )
-    return (
-        '<div class="tiles">'
-        + "".join(f"<div><b>{escape(n)}</b><span>{escape(what)}</span></div>" for n, what in tiles)
-        + "</div>"
-    )
 
 
 def _unread(summary: Row) -> str:

@@ -22,10 +22,11 @@ _TRAFFIC = {
     "dead": "dead-lettered",
     "arrived": "moved in",
 }
-_DAILY = (
-    "SEND_REQUEST", "RECEIVE_REQUEST", "CHANGE_REQUEST", "DELETE_REQUEST",
-    "sentMessageNumber", "receivedMessageNumber", "deletedMessageNumber", "deadMessageNumber",
-)  # fmt: skip
+_DAILY = {
+    "SEND_REQUEST": "Send requests", "RECEIVE_REQUEST": "Receive requests", "CHANGE_REQUEST": "Change requests",
+    "DELETE_REQUEST": "Ack requests", "sentMessageNumber": "Messages sent", "receivedMessageNumber": "Deliveries",
+    "deletedMessageNumber": "Messages acknowledged", "deadMessageNumber": "Messages dead-lettered",
+}  # fmt: skip
 # What the chart tells apart; `removed` is the sum of the others, each of which has a column of the
 # table.
 _ENDS = ("acked", "released", "lapsed", "killed", "removed", "open")
@@ -90,10 +91,10 @@ def waiting(shown: Figures, summary: Row) -> str:
     ]
     heads = {
         "Mean": "mean_ms",
-        "p50": "p50_ms",
-        "p95": "p95_ms",
-        "p99": "p99_ms",
-        "p99.9": "p999_ms",
+        "Half of them at most (p50)": "p50_ms",
+        "95 of 100 (p95)": "p95_ms",
+        "99 of 100 (p99)": "p99_ms",
+        "999 of 1,000 (p99.9)": "p999_ms",
         "Longest": "max_ms",
     }
     cells += [column(head, name, duration) for head, name in heads.items()]
@@ -147,7 +148,7 @@ def backlog(shown: Figures) -> str:
     ]
     cells += [
         column("Not settled", "open", count, summed=True),
-        column("Lag (offsets)", "lag", count),
+        column("Behind by (offsets)", "lag", count),
         column("Oldest", "oldest_ms", duration),
     ]
     about = (
@@ -235,8 +236,8 @@ def leases(shown: Figures) -> str:
     for head, name in (("Lapsed", "lapsed"), ("Late", "late"), ("Nearly late", "near"), ("Extended", "extended")):
         cells.append(column(head, name, count, summed=True))
     cells += [
-        column("p50", "lease_p50_ms", duration),
-        column("p99", "lease_p99_ms", duration),
+        column("Half of them at most (p50)", "lease_p50_ms", duration),
+        column("99 of 100 (p99)", "lease_p99_ms", duration),
         column("Longest", "longest_ms", duration),
     ]
     about = (
@@ -268,8 +269,8 @@ def use(shown: Figures) -> str:
         column("Messages", "messages", count, summed=True),
     ]
     meter.append(column("Bytes", "bytes", size, summed=True))
-    daily = [text_column("Day", "date"), text_column("queueName", "queueName"), text_column("tagName", "tagName")]
-    daily += [column(name, name, count, summed=True) for name in _DAILY]
+    daily = [text_column("Day", "date"), text_column("Queue", "queueName"), text_column("Tag", "tagName")]
+    daily += [column(head, name, count, summed=True) for name, head in _DAILY.items()]
     daily.append(text_column("Requests are", "requests_are"))
     days = [{**row, "requests_are": "exact" if row["exact"] else "about right"} for row in shown["daily"]]
     about = (

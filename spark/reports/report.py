@@ -28,6 +28,7 @@ from spark.dead_letters.dead_letters import (
 from spark.frames.log import Log, epoch_ms
 from spark.frames.source import Span
 from spark.frames.tables import Tables
+from spark.page.before import SUMMARY, summary_before
 from spark.page.dead_letters import causes
 from spark.page.figures import figures_of
 from spark.page.page import page_of
@@ -44,7 +45,6 @@ from spark.reports.staging import Staging, kept, write_staging
 from spark.reports.unread import unread_messages
 from spark.rules.forgotten import forgotten_sends
 
-SUMMARY = "summary.json"
 PAGE = "report.html"
 MOST_CLUSTERED = 100_000
 _DEAD_LETTER = (
@@ -171,13 +171,14 @@ def report(
         shown = figures_of(frames, begin, end)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    return _shown(summary | {"causes": causes(shown), "seconds": stages.seconds()}, shown, out)
+    before = {"before": summary_before(out)}
+    return _shown(summary | {"causes": causes(shown), "seconds": stages.seconds()}, before, shown, out)
 
 
-def _shown(summary: dict[str, Any], shown: Figures, out: Path) -> dict[str, Any]:
-    """Writes the summary and the page; returns the summary."""
+def _shown(summary: dict[str, Any], before: dict[str, Any], shown: Figures, out: Path) -> dict[str, Any]:
+    """Writes the summary and the page, which has what was `before`; returns the summary."""
     (out / SUMMARY).write_text(json.dumps(summary, indent=1, default=str) + "\n", encoding="utf-8")
-    (out / PAGE).write_text(page_of(summary, shown), encoding="utf-8")
+    (out / PAGE).write_text(page_of(summary | before, shown), encoding="utf-8")
     return summary
 
 

@@ -91,7 +91,14 @@ def _summary() -> dict[str, Any]:
     return {
         "from": "2026-03-01T00:00:00+00:00", "to": "2026-03-01T06:00:00+00:00", "made_at": "2026-03-02T00:00:00+00:00",
         "totals": [{"measure": "sent", "requests": 9, "messages": 37_800, "bytes": 37_800_000}],
-        "queues": [{**tag, "tag": "", "measure": "sent", "requests": 9, "messages": 37_800, "bytes": 37_800_000}],
+        "queues": [{**tag, "tag": "", "measure": "sent", "requests": 9, "messages": 37_800, "bytes": 37_800_000},
+                   {**tag, "measure": "acked", "requests": 9, "messages": 20, "bytes": 0},
+                   {**tag, "measure": "dead", "requests": 9, "messages": 60, "bytes": 0}],
+        "before": {
+            "totals": [{"measure": "sent", "requests": 9, "messages": 20_000, "bytes": 9}], "redelivery": [],
+            "queues": [{**tag, "tag": "", "measure": "sent", "requests": 9, "messages": 20_000, "bytes": 9}],
+            "open": [],
+        },
         "latency": [{**tag, "measure": "send_to_receive", "count": 5, **times}],
         "open": [{**tag, "open": 161, "oldest_ms": 99_000}],
         "redelivery": [{**tag, "messages": 5, "deliveries": 9, "redeliveries": 4, "redelivered": 2,
@@ -145,6 +152,27 @@ def test_a_purged_delivery_has_a_column_and_requests_say_that_they_are_about_rig
     assert "exact" in chromium.value(cells % "use") and {"superseded", "90"} < set(chromium.value(cells % "leases"))
     notes = chromium.value("[...document.querySelectorAll('#use .note')].map(note => note.textContent)")
     assert len(notes) == 1 and "800 calls were counted as 572" in notes[0]
+
+
+FINDINGS = "[...document.querySelectorAll('.findings a')].map(a => [a.className, a.textContent, a.hash])"
+
+
+def test_the_first_screen_says_what_is_wrong_and_where(chromium: Page, address: str) -> None:
+    chromium.open(address, 390)
+    worst, dead, oldest = chromium.value(FINDINGS)
+    assert worst == ["bad", "Look hereWorst queue: orders60 of its messages died: 75.0 % of those that ended",
+                     "#dead_letters"]  # fmt: skip
+    assert dead[:2] == ["bad", "Look here180 dead letters at restNobody has looked after them yet: in orders-dead"]
+    says = "All rightOldest message: 1.65 minIn orders, not settled; messages that are not settled in all: 1"
+    assert oldest == ["good", says, "#backlog"]
+    bottom = "document.querySelector('.findings').getBoundingClientRect().bottom"
+    assert chromium.value(bottom) < 844, "on the first screen of a phone"
+    text = chromium.value("document.querySelector('.tiles').textContent")
+    assert "more by 89 % than the day before" in text and "none the day before" in text
+    notes = chromium.value("[...document.querySelectorAll('body > .note')].map(note => note.textContent)")
+    assert notes == [
+        "Changed most since the day before: orders: 0 to 60 dead letters; orders: 20,000 to 37,800 messages sent."
+    ]
 
 
 def test_what_strangers_wrote_is_shown_as_text(chromium: Page, address: str) -> None:
