@@ -6,6 +6,7 @@ Must not import PySpark: `leaseway --help` asks here for options.
 
 from __future__ import annotations
 
+import os
 import re
 import socket
 from argparse import ArgumentParser, Namespace
@@ -88,6 +89,16 @@ def log_of(given: Namespace) -> Log:
     """The log that the options name. Raises BadOption, OSError (the file can't be read)."""
     lines = given.kafka_config.read_text(encoding="utf-8").splitlines() if given.kafka_config else []
     return Log(given.bootstrap or "127.0.0.1:9092", given.prefix or DEFAULT_PREFIX, properties([*lines, *given.kafka]))
+
+
+def log_of_environment() -> Log:
+    """The log that the variables of the service name. Raises BadOption, OSError (the properties
+    file can't be read).
+    """
+    config = os.environ.get("LEASEWAY_KAFKA_CONFIG")
+    lines = Path(config).read_text(encoding="utf-8").splitlines() if config else []
+    bootstrap = os.environ.get("LEASEWAY_KAFKA_BOOTSTRAP") or Log.bootstrap
+    return Log(bootstrap, os.environ.get("LEASEWAY_TOPIC_PREFIX") or DEFAULT_PREFIX, properties(lines))
 
 
 def properties(lines: list[str]) -> dict[str, str]:

@@ -16,7 +16,7 @@ from spark.frames.wanted import Wanted, empty_views, wanted_of
 
 # Before the times that are asked for: a second copy of a commit is told by the first. After them:
 # brokers whose clock was set back.
-_BEFORE_MS, _AFTER_MS = 60 * 60_000, LOG_TIME_MARGIN_MS
+BEFORE_MS, AFTER_MS = 60 * 60_000, LOG_TIME_MARGIN_MS
 _ALL = Wanted()
 
 
@@ -69,7 +69,7 @@ class _Views:
         """The tables of the queues and times that are seen of a view."""
         seen = self._wanted[name]
         names = seen.names(self._tables.spark_session, self._topics)
-        span = self._tables.span.both(seen.span.padded(_BEFORE_MS, _AFTER_MS))
+        span = self._tables.span.both(seen.span.padded(BEFORE_MS, AFTER_MS))
         return Tables(self._tables.spark_session, self._tables.log, span, names, self._known)
 
     def _timed(self, name: str, before_ms: int, after_ms: int) -> DataFrame:

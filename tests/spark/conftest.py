@@ -11,15 +11,14 @@ from pyspark.sql import SparkSession
 from facade.programs.stack.processes.errors import StackError
 from facade.programs.stack.processes.programs import find_java
 from facade.programs.stack.processes.spark_submit import CONNECTORS, connectors
-from spark.frames.session import ADVICE, session
+from spark.frames.session import session
 from tests.browser.chromium import Page, page
 from tests.browser.fetch import browser
 from tests.clients import NotFetched
 from tests.conftest import absent
 from tests.tiers import QUICK_JVM
 
-# To compile queries costs more than the few rows of most tests, and so does to adapt them: they ask
-# what rows come out. `as_users` runs whole jobs as users do.
+# To compile queries costs more than these few rows.
 QUICK_SQL = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
@@ -61,16 +60,6 @@ def spark_session() -> Iterator[SparkSession]:
         made.sparkContext.setLogLevel("ERROR")
         yield made
         made.stop()
-
-
-@pytest.fixture(scope="session")
-def as_users(spark_session: SparkSession) -> SparkSession:
-    """A session of the same JVM that compiles and adapts queries, as those of users do."""
-    made = spark_session.newSession()
-    compiled = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
-    for name, value in {**ADVICE, **compiled}.items():
-        made.conf.set(name, value)
-    return made
 
 
 @pytest.fixture(scope="module")

@@ -6,10 +6,12 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import json
 import time
 from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -100,9 +102,10 @@ def _story(client: Client) -> None:
 
 @dataclasses.dataclass
 class Story:
-    """The client's books, the log, and the reports of it."""
+    """The client's books, the service, its log, and the reports of it."""
 
     client: Client
+    up: Up
     log: Log
     frames: dict[str, DataFrame]
     live: DataFrame
@@ -123,7 +126,7 @@ def story(
         out, live = tmp_path_factory.mktemp("use"), tmp_path_factory.mktemp("live")
         report(spark_session, log, begin.replace(second=0, microsecond=0), datetime.now(UTC), out)
         Live(spark_session, log, live, None, batch_records=9).run(None)
-        yield Story(client, log, written(spark_session, out), live_counts(spark_session, live))
+        yield Story(client, up, log, written(spark_session, out), live_counts(spark_session, live))
 
 
 def _sums(frame: DataFrame, *by: str, of: str) -> dict[tuple[Any, ...], int]:
@@ -168,3 +171,25 @@ def test_stale_acks_are_counted_by_reason(story: Story, spark_session: SparkSess
     assert told == story.client.stale and sum(told.values()) == 6 + 15
     frame = Tables(spark_session, story.log).stale_handles()
     assert _sums(frame, "queue", "reason", of="handles") == story.client.stale
+
+
+def test_the_example_notebook_runs_and_says_what_the_client_counted(
+    story: Story, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kafka, books = story.up.run["kafka"], story.client
+    monkeypatch.setenv("LEASEWAY_KAFKA_BOOTSTRAP", kafka["service"])
+    monkeypatch.setenv("LEASEWAY_KAFKA_CONFIG", kafka["config"])
+    notebook = json.loads((Path(__file__).parents[2] / "examples" / "analytics.ipynb").read_text())
+    cells = ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    found: dict[str, Any] = {}
+    for number, cell in enumerate(cells):
+        exec(compile(cell, f"cell {number}", "exec"), found)
+
+    assert found["names"] == sorted(NAMES)
+    assert found["sent_by"].collect() == [("alice", "shown", 3, 36)]
+    ends = _sums(found["ends"].where("how = 'acked'"), "queue", of="deliveries")
+    assert ends == {("ordered",): books.messages["ordered", "acked"]}, "what was purged was sent at no time"
+    sends = _sums(found["requests"].where("operation LIKE '%_send'"), "queue", of="requests")
+    assert sends == {(queue,): books.requests[queue, "sent"] for queue in NAMES}
+    assert _sums(found["stale"], "queue", "reason", of="handles") == books.stale
+    assert _sums(found["counted"], "queue", of="count") == {("gone",): 3, ("ordered",): 7, ("purged",): 20}
