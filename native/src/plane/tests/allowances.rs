@@ -21,6 +21,8 @@ fn what_is_delayed_is_sent_while_python_allows_some() {
     let load = stage.call(LOAD);
     // Offsets and counts of three entries.
     assert_eq!([&load[4], &load[11], &load[12], &load[19], &load[20], &load[27]], ["3", "2", "5", "1", "6", "1"]);
+    let due_ms = |packed: &str| packed.chars().skip(8).take(8).fold(0, |ms, byte| (ms << 8) | u64::from(byte));
+    assert_eq!([due_ms(&load[5]), due_ms(&load[13])], [9000, 11_000]);
     send(&mut stage, 3, &[Some(0), Some(5), Some(5)]);
     assert_eq!(stage.crowd.passed, [1, 3], "there is room for one");
 }
