@@ -12,6 +12,7 @@ import re
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
 
 from schemas.topics import rates_topic
 from spark.arguments import (
@@ -24,6 +25,9 @@ from spark.arguments import (
 )
 from spark.frames.log import BadOption, NoBroker, log_of, moment
 from spark.progress import tell
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _DAY = timedelta(days=1)
 
@@ -39,53 +43,54 @@ def run_sql(given: argparse.Namespace) -> int:
 def _sql_by_spark(given: argparse.Namespace) -> int:
     from pyspark.errors import AnalysisException, ParseException
 
+    try:
+        if given.warehouse is None:
+            _ask_kafka(given)
+        else:
+            _ask_tables(given)
+    except (AnalysisException, ParseException) as error:
+        sys.stderr.write(f"leaseway sql: {error.getMessage() or error}\n")
+        return 2
+    return 0
+
+
+def _ask_kafka(given: argparse.Namespace) -> None:
     from spark.frames.questions import open_views
     from spark.frames.session import job
     from spark.frames.source import span_of
     from spark.frames.tables import Tables
     from spark.frames.wanted import plan_of_sql
-    from spark.sql_job import lines
 
-    if given.warehouse is not None:
-        return _sql_of_tables(given)
     span, log = span_of(given), log_of(given)
-    try:
-        with job("sql", given.master, log) as spark_session:
-            tables = Tables(spark_session, log, span)
-            views = open_views(tables, lambda session: plan_of_sql(session, given.query), given.query)
-            tell("sql", f"asking {', '.join(views) or 'no view'}")
-            for line in lines(spark_session.sql(given.query), given.format, given.limit):
-                sys.stdout.write(line + "\n")
-    except (AnalysisException, ParseException) as error:
-        sys.stderr.write(f"leaseway sql: {error.getMessage() or error}\n")
-        return 2
-    return 0
+    with job("sql", given.master, log) as spark_session:
+        tables = Tables(spark_session, log, span)
+        views = open_views(tables, lambda session: plan_of_sql(session, given.query), given.query)
+        tell("sql", f"asking {', '.join(views) or 'no view'}")
+        _print_rows(spark_session, given)
 
 
-def _sql_of_tables(given: argparse.Namespace) -> int:
-    from pyspark.errors import AnalysisException, ParseException
-
+def _ask_tables(given: argparse.Namespace) -> None:
     from spark.frames.session import job
     from spark.frames.source import span_of
     from spark.lake.answers.question import found, said
     from spark.lake.answers.stored import VIEWS, Stored
     from spark.lake.warehouse import Warehouse
-    from spark.sql_job import lines
 
     tables = found(given)
-    try:
-        with job("sql", given.master, None) as spark_session:
-            stored = Stored(spark_session, Warehouse(given.warehouse), tables.as_of_ms or 0, span_of(given))
-            for name in VIEWS:
-                if re.search(rf"\b{name}\b", given.query, re.IGNORECASE):
-                    stored.frame(name).createOrReplaceTempView(name)
-            tell("sql", said(tables, "Spark"))
-            for line in lines(stored.spark_session.sql(given.query), given.format, given.limit):
-                sys.stdout.write(line + "\n")
-    except (AnalysisException, ParseException) as error:
-        sys.stderr.write(f"leaseway sql: {error.getMessage() or error}\n")
-        return 2
-    return 0
+    with job("sql", given.master, None) as spark_session:
+        stored = Stored(spark_session, Warehouse(given.warehouse), tables.as_of_ms or 0, span_of(given))
+        for name in VIEWS:
+            if re.search(rf"\b{name}\b", given.query, re.IGNORECASE):
+                stored.frame(name).createOrReplaceTempView(name)
+        tell("sql", said(tables, "Spark"))
+        _print_rows(stored.spark_session, given)
+
+
+def _print_rows(spark_session: SparkSession, given: argparse.Namespace) -> None:
+    from spark.sql_job import lines
+
+    for line in lines(spark_session.sql(given.query), given.format, given.limit):
+        sys.stdout.write(line + "\n")
 
 
 def run_report(given: argparse.Namespace) -> int:

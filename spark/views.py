@@ -33,30 +33,30 @@ class _Asked:
 
     def __init__(self, session: SparkSession, log: Log | None, queue: Queue, since: Time, until: Time) -> None:
         self._session = session
-        self._log = log or log_of_environment()
-        self._names = [queue] if isinstance(queue, str) else None if queue is None else sorted(queue)
+        self.log = log or log_of_environment()
+        self.names = [queue] if isinstance(queue, str) else None if queue is None else sorted(queue)
         self._span = Span(_ms(since), _ms(until))
 
     def tables(self, before_ms: int, after_ms: int) -> Tables:
         """The tables of the queues, so much wider than the time."""
-        return Tables(self._session, self._log, self._span.padded(before_ms, after_ms), self._names)
+        return Tables(self._session, self.log, self._span.padded(before_ms, after_ms), self.names)
 
     def whole(self) -> Tables:
         """The tables of the queues without a time."""
-        return Tables(self._session, self._log, names=self._names)
+        return Tables(self._session, self.log, names=self.names)
 
     def about(self) -> str | None:
         """The condition in SQL of the queues; None = all."""
-        if self._names is None:
+        if self.names is None:
             return None
-        quoted = ", ".join("'" + name.replace("\\", "\\\\").replace("'", "\\'") + "'" for name in self._names)
-        return f"queue IN ({quoted})" if self._names else "false"
+        quoted = ", ".join("'" + name.replace("\\", "\\\\").replace("'", "\\'") + "'" for name in self.names)
+        return f"queue IN ({quoted})" if self.names else "false"
 
     def rows(self, frame: DataFrame, time: str | None) -> DataFrame:
         """The rows of the queues and the time."""
         about = self.about()
         some = frame if about is None else frame.where(about)
-        return some if time is None else Tables(self._session, self._log, self._span).within(some, time)
+        return some if time is None else Tables(self._session, self.log, self._span).within(some, time)
 
 
 def messages(
@@ -74,10 +74,10 @@ def message_stream(
     batches are not judged (`status` is `shown` or `undecodable`), and the settings of queues are
     those of now.
     """
-    asked, known = _Asked(session, log, queue, None, None), log or log_of_environment()
-    topics = all_queues(known) if queue is None else some_queues(known, [queue] if isinstance(queue, str) else queue)
-    records = stream(session, known, topics, most_records)
-    return with_queues(messages_of(records, queue_topics(known.prefix)), asked.whole().queues())
+    asked = _Asked(session, log, queue, None, None)
+    topics = all_queues(asked.log) if asked.names is None else some_queues(asked.log, asked.names)
+    records = stream(session, asked.log, topics, most_records)
+    return with_queues(messages_of(records, queue_topics(asked.log.prefix)), asked.whole().queues())
 
 
 def deliveries(

@@ -141,25 +141,25 @@ class QueueService:
         """As `list_counts`, of all queues that the caller may look at, in whatever account: an
         administrator of the service has every queue. Raises StoreUnavailable.
         """
-        self._access.authorise(by, Verb.LIST_QUEUES)
-        prefix = full(by.account, prefix)
-        return await self._counted(by, [name for name in self._catalog.names if name.startswith(prefix)])
+        return await self._counted(by, self._names(by, prefix))
 
     def count_receives(self, by: Principal, prefix: str = "") -> list[ReceiveCounts]:
         """What this worker has counted of receives, of the queues of `count_each`."""
-        self._access.authorise(by, Verb.LIST_QUEUES)
-        prefix = full(by.account, prefix)
-        rows = self._tallies.of(self._looked_at(by, [name for name in self._catalog.names if name.startswith(prefix)]))
+        rows = self._tallies.of(self._looked_at(by, self._names(by, prefix)))
         return [replace(row, queue=short(by.account, row.queue)) for row in rows] if by.account else rows
 
     def stored_bytes(self, by: Principal, prefix: str = "") -> dict[str, int]:
         """Returns the bytes of messages (body and attributes) that Kafka has taken from sends of
         this worker, by queue, of the queues of `count_each`.
         """
+        rows = self._tallies.stored(self._looked_at(by, self._names(by, prefix)))
+        return {short(by.account, name): size for name, size in rows.items()}
+
+    def _names(self, by: Principal, prefix: str) -> list[str]:
+        """Those of all queues that begin so, for who may list queues."""
         self._access.authorise(by, Verb.LIST_QUEUES)
         prefix = full(by.account, prefix)
-        rows = self._tallies.stored(self._looked_at(by, [name for name in self._catalog.names if name.startswith(prefix)]))
-        return {short(by.account, name): size for name, size in rows.items()}
+        return [name for name in self._catalog.names if name.startswith(prefix)]
 
     def _looked_at(self, by: Principal, names: Sequence[str]) -> Iterator[Queue]:
         """Those that the caller may look at."""

@@ -203,9 +203,8 @@ async def _run(worker: str, engine: Engine, call: Call) -> Answer:
     set_to = _bounds(engine, call, rows, [one for one in families if one in BOUNDS])
     of_worker = [one for one in families if one in RECEIVES]
     mine = receives(engine.queues.count_receives(call.by, asked.prefix), of_worker, worker) if of_worker else ()
-    sizes = engine.queues.stored_bytes(call.by, asked.prefix).items() if SENT_BYTES in families else None
-    bytes_ = () if sizes is None else sent_bytes(sizes, worker)
-    return Answer("".join((*counted, *set_to, *mine, *bytes_)).encode(), media_type=MEDIA_TYPE)
+    stored = sent_bytes(engine.queues.stored_bytes(call.by, asked.prefix).items(), worker) if SENT_BYTES in families else ()
+    return Answer("".join((*counted, *set_to, *mine, *stored)).encode(), media_type=MEDIA_TYPE)
 
 
 def _bounds(engine: Engine, call: Call, rows: Iterable[QueueCounts], families: Iterable[str]) -> Iterator[str]:

@@ -19,13 +19,11 @@ def answered(given: Namespace) -> int | None:
     """Prints the answer to `sql` when DuckDB has it; the exit status, None = Spark must be asked.
     Raises BadOption.
     """
-    if given.warehouse is None:
-        if given.engine == "duckdb":
-            raise BadOption("--engine duckdb reads tables: give --warehouse")
+    if given.warehouse is None and given.engine == "duckdb":
+        raise BadOption("--engine duckdb reads tables: give --warehouse")
+    if given.warehouse is None or given.engine == "spark":
         return None
     tables = found(given)
-    if given.engine == "spark":
-        return None
     try:
         import duckdb
     except ImportError:
