@@ -17,7 +17,8 @@ _HEAD = """# Glossary
 
 Each word has one meaning in the code, the API, the logs and these pages. This page is made from
 `schemas/vocabulary.py` by `make docs`. [Concepts](../explanation/concepts.md) explains queue, tag,
-lease, handle, group, transaction and the like.
+lease, handle, group, transaction and the like, and [Troubleshoot](../how-to/troubleshoot.md) has
+the reasons of `stale`.
 """
 _COLUMNS = 100
 # The enumerations whose members have a paragraph each, and how the page calls them.
@@ -25,7 +26,6 @@ _SECTIONS = {
     "MessageState": "States of a message",
     "EventKind": "Events in the journal",
     "EntryStatus": "What became of a handle",
-    "StaleReason": "Why a handle is stale",
     "Reason": "Reasons",
 }
 _COMMENT = re.compile(r"^ +[A-Z_]+ = \"([a-z_]+)\"  # (.+)$", re.MULTILINE)
