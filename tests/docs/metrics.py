@@ -52,7 +52,8 @@ HEAD = """# Metrics
 Written by `make docs` from the names in the code; a test keeps it fresh. `GET /metrics` has them
 in the text format of Prometheus, for one worker: whichever accepted the connection. Where several
 workers share a port, each series of one has the label `worker`, also those of its receives by
-queue. What is in queues is the same from every worker, and has no such label. A counter with a
+queue. What is in queues is the same from every worker, and has no such label: it is of the 50
+queues with the oldest messages, and `GET /metrics/queues?prefix=&family=` has all. A counter with a
 `reason` or a `status` appears when it has counted something, and so do receives by queue; the
 others begin with 0.
 
@@ -105,68 +106,57 @@ MEANINGS = {
     TOTAL: ("gauge", "Messages, not settled, of all queues that who asks may look at, by `state`."),
     MESSAGES: (
         "gauge",
-        (
-            "The same by `queue`, added up over its tags: of the 50 queues with the oldest messages. "
-            "`GET /metrics/queues?prefix=&family=` has all queues."
-        ),
+        ("The same by `queue`, added up over its tags."),
     ),
     AGE: (
         "gauge",
         (
             "Age of the oldest message of a `queue` that is not settled, leased ones and delays under five minutes "
-            "too; 0 = none. Of the same queues."
+            "too; 0 = none."
         ),
     ),
     RETENTION: ("gauge", "The `queue`'s retention: after so long a message that nobody acked is dropped."),
     IN_FLIGHT_LIMIT: ("gauge", "Messages of the `queue` that may be leased at once, under each tag."),
-    PAUSED: ("gauge", "1 while a `queue`, or a tag of it, is paused: nobody receives from it. Of the same queues."),
+    PAUSED: ("gauge", "1 while a `queue`, or a tag of it, is paused."),
     GROUPS: (
         "gauge",
         (
             "Groups of a `queue` of which a consumer has a message, added up over its tags, and of a standard queue "
-            "over its partitions too. Of a FIFO queue 2,000 messages of a partition and tag are looked at. Of the same "
-            "queues."
+            "over its partitions too. Of a FIFO queue 2,000 messages of a partition and tag are looked at."
         ),
     ),
     NOISY: (
         "gauge",
-        "[Noisy](sqs.md#fair-queues) groups of a standard `queue`, added up over its tags. Of the same queues.",
+        "[Noisy](sqs.md#fair-queues) groups of a standard `queue`, added up over its tags.",
     ),
     SET_BACK: (
         "gauge",
-        (
-            "Ready messages of noisy groups that are behind those of quiet ones, as far as receives have met them. "
-            "Of the same queues."
-        ),
+        ("Ready messages of noisy groups that are behind those of quiet ones, as far as receives have met them."),
     ),
     SENT: (
         "counter",
         (
             "Records written to a `queue` since it was made: messages, those that moves brought, and of transactions "
-            "of Kafka-native producers their markers too. Of the same queues."
+            "of Kafka-native producers their markers too."
         ),
     ),
     **{family: ("counter", _DONE[name]) for family, name in DONE.items()},
     WAITING: (
         "gauge",
-        (
-            "Receives that wait at this worker, by `queue` and `tag`: of the 50 tags with the most; "
-            "`GET /metrics/queues` has all where some have waited since the worker began."
-        ),
+        ("Receives that wait at this worker, by `queue` and `tag`: of the 50 tags with the most."),
     ),
     SENT_BYTES: (
         "counter",
         (
             "Bytes of messages (body and attributes) that this worker was sent and Kafka has taken, by `queue`: of "
-            "the 50 queues with the most; `GET /metrics/queues` has all. What Kafka-native producers, moves and "
-            "transactions write has no bytes here."
+            "the 50 queues with the most. Kafka-native producers, moves and transactions have none here."
         ),
     ),
     EMPTY: (
         "counter",
         (
             "Receives that this worker has answered without a message, by `queue` and `tag`: of the 50 tags with "
-            "the most; `GET /metrics/queues` has all."
+            "the most."
         ),
     ),
     "leaseway_journal_lag_seconds": (
