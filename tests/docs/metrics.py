@@ -271,33 +271,30 @@ MEANINGS = {
     "process_open_fds": ("gauge", "File descriptors that it has open."),
     "process_max_fds": ("gauge", "File descriptors that it may have open."),
 }
-REASON = """The plane is a thread of the native library that serves hot requests of queues without
-features of their own by itself ([how](../how-to/use-the-native-front.md)). A request that goes to Python
-is answered as well, at a lower rate. A worker without a plane counts none of these."""
+REASON = """Why the [plane](../how-to/use-the-native-front.md) gave a request to Python, which answers it at a
+lower rate. A worker without a plane counts none of these."""
 REASONS = {
     "off": "The plane did not start; `GET /health` says why.",
     "verb": "It is no send, receive or verb on handles of SQS over JSON, of the native API or of EMQ.",
-    "head": "Its head has what only Python reads: another media type, credentials of another kind, chunks, "
-    "HTTP/1.0, headers of browsers, a sampled trace context while traces are on.",
-    "fields": "Its body has a field or a value that only Python reads.",
+    "head": "Its head has [what only Python reads](../how-to/use-the-native-front.md#see-what-it-does).",
+    "fields": "Its body has such a field or value.",
     "key": "The library does not know its signature yet, or any more, or it is wrong or missing.",
-    "new": "It is among the first of its caller to its queue, and Python had not yet said what the plane may serve.",
+    "new": "It is among the first of its caller to its queue.",
     "size": "It, or a message of it, is larger than the plane takes.",
     "attributes": "Sends with attributes, to a queue with tags that have filters.",
     "busy": "Too much was in hand: bytes, receives that wait, sends that wait for Kafka, or messages in flight.",
     "redis": "The plane had no connection to Redis, or Redis did not do what it was asked.",
     "changed": "The queue, a right or a quota changed meanwhile, or a script had refused the queue.",
     "bodies": "A message had no body in the window, or attributes or a lease of its own.",
-    "empty": "It does not wait, and found nothing: Python looks at the ends of the log first. Receives that "
-    "wait are served by the plane.",
+    "empty": "It does not wait, and found nothing: Python looks at the ends of the log first.",
     "handle": "A handle is of another tag or queue, for one use, or none at all; or a change of visibility was "
-    "refused: Python says why.",
+    "refused.",
     "slow": "Its body was not whole after a second.",
-    "kafka": "Kafka did not take the send, and has nothing of it: Python tries again.",
-    "refused": "The caller may not, or there is no such queue or tag: the answer says which.",
+    "kafka": "Kafka did not take the send, and has nothing of it.",
+    "refused": "The caller may not, or there is no such queue or tag.",
     "quota": "A quota counts such requests one by one, or more bytes of the day have to be taken from it first.",
     "key_ends": "The caller's key ends within a minute.",
-    "failed": "The plane had begun it, and nobody knows how far Redis or Kafka came: Python answers with an error.",
+    "failed": "The plane had begun it, and nobody knows how far Redis or Kafka came.",
     "fifo": "The queue is a FIFO queue.",
     "priority": "The queue has priorities.",
     "on_exhausted": "The queue says what becomes of a message that fails again and again.",
