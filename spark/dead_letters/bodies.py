@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from spark.frames.columns import MESSAGES
+from spark.frames.session import empty
 from spark.frames.tables import Tables
 from spark.reports.staging import Staging
 from spark.rules.deliveries import dead_letters_of
@@ -51,5 +52,5 @@ def _with_bodies(tables: Tables, staging: Staging, places: DataFrame) -> DataFra
     for row in bounds.collect():
         ranges.setdefault(row["queue"], {})[row["partition"]] = (row["low"], row["high"] + 1)
     if not ranges:
-        return tables.spark_session.createDataFrame([], MESSAGES)
+        return empty(tables.spark_session, MESSAGES)
     return tables.messages_at(ranges, staging.queues).join(places.select(*_PLACE), on=_PLACE, how="left_semi")

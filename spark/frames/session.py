@@ -8,7 +8,9 @@ import os
 from collections.abc import Iterator, Mapping
 
 from pyspark import SparkConf, SparkContext
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
 from spark.frames.log import Log, reach
 from spark.frames.source import answered
@@ -60,6 +62,14 @@ def session(name: str, master: str | None = None, settings: Mapping[str, str] | 
 def beside(spark_session: SparkSession) -> SparkSession:
     """Another session of the same JVM, with catalogs and views of its own."""
     return _advised(spark_session.newSession())
+
+
+def empty(spark_session: SparkSession, shape: StructType) -> DataFrame:
+    """A frame of that shape without a row. One that PySpark makes of a list is read by a process of
+    Python.
+    """
+    columns = (F.lit(None).cast(field.dataType).alias(field.name) for field in shape)
+    return spark_session.range(0).select(*columns)
 
 
 def _advised(made: SparkSession) -> SparkSession:

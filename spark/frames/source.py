@@ -163,16 +163,17 @@ def newest_ms(spark_session: SparkSession, log: Log, topics: Collection[str]) ->
     epoch ms; an empty partition, and a topic that is not there, have none. Reads no record. Raises
     Py4JJavaError.
     """
-    jvm: Any = spark_session._jvm  # noqa: SLF001 - as below
-    newest = jvm.org.apache.kafka.clients.admin.OffsetSpec.maxTimestamp()
-    there, asked, found = jvm.java.util.ArrayList(), jvm.java.util.HashMap(), {}
+    newest = java_class(spark_session, "org.apache.kafka.clients.admin.OffsetSpec").maxTimestamp()
+    place_of = java_class(spark_session, "org.apache.kafka.common.TopicPartition")
+    there, asked = (java_class(spark_session, f"java.util.{name}")() for name in ("ArrayList", "HashMap"))
+    found = {}
     with admin_of(spark_session, log, ANSWER) as admin:
         for topic in sorted(set(map(str, admin.listTopics().names().get())).intersection(topics)):
             there.add(topic)
         for topic, future in admin.describeTopics(there).topicNameValues().items():
             about = unless_gone(future)
             for partition in range(0 if about is None else about.partitions().size()):
-                asked.put(jvm.org.apache.kafka.common.TopicPartition(topic, partition), newest)
+                asked.put(place_of(topic, partition), newest)
         told = admin.listOffsets(asked)
         for place in asked:
             info = unless_gone(told.partitionResult(place))
@@ -208,33 +209,38 @@ def _reason(error: Py4JJavaError) -> str:
     return kafka_failure(error) or str(error.java_exception.getMessage())
 
 
+def java_class(spark_session: SparkSession, name: str) -> Any:
+    """A class of the JVM by its whole name. Of `jvm.a.b.C` py4j asks for `a` and `a.b` before, and
+    the JVM looks for each of these into every jar of Spark.
+    """
+    return getattr(spark_session._jvm, name)  # noqa: SLF001 - PySpark has no other way to what its sources bring
+
+
 @contextlib.contextmanager
 def admin_of(spark_session: SparkSession, log: Log, options: Mapping[str, str] = MappingProxyType({})) -> Iterator[Any]:
     """Kafka's own admin client. Raises Py4JJavaError."""
-    jvm: Any = spark_session._jvm  # noqa: SLF001 - PySpark has no other way to the client that its source brings
-    properties = jvm.java.util.Properties()
+    properties = java_class(spark_session, "java.util.Properties")()
     for name, value in {**log.client_options, **options}.items():
         properties.setProperty(name, value)
-    admin = jvm.org.apache.kafka.clients.admin.Admin.create(properties)
+    admin = java_class(spark_session, "org.apache.kafka.clients.admin.Admin").create(properties)
     try:
         yield admin
     finally:
         # What did not answer is not waited for.
-        admin.close(jvm.java.time.Duration.ZERO)
+        admin.close(java_class(spark_session, "java.time.Duration").ZERO)
 
 
 def make_topic(spark_session: SparkSession, log: Log, topic: str) -> None:
     """Makes a topic with the brokers' defaults unless it is there. Raises Py4JJavaError: not
     allowed, or no broker.
     """
-    jvm: Any = spark_session._jvm  # noqa: SLF001 - as above
     with admin_of(spark_session, log) as admin:
         if not admin.listTopics().names().get().contains(topic):
             # The number of partitions and of replicas: the brokers'.
-            new = jvm.org.apache.kafka.clients.admin.NewTopic(
-                topic, jvm.java.util.Optional.empty(), jvm.java.util.Optional.empty()
-            )
-            admin.createTopics(jvm.java.util.Collections.singleton(new)).all().get()
+            brokers = java_class(spark_session, "java.util.Optional").empty()
+            new = java_class(spark_session, "org.apache.kafka.clients.admin.NewTopic")(topic, brokers, brokers)
+            one = java_class(spark_session, "java.util.Collections").singleton(new)
+            admin.createTopics(one).all().get()
 
 
 def write_topic(frame: DataFrame, log: Log, topic: str) -> None:

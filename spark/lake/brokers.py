@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from pyspark.sql import SparkSession
 
 from spark.frames.log import Log
-from spark.frames.source import ANSWER, admin_of, unless_gone
+from spark.frames.source import ANSWER, admin_of, java_class, unless_gone
 from spark.lake.offsets import Ends, Topic
+
+_COMMON, _ADMIN = "org.apache.kafka.common", "org.apache.kafka.clients.admin"
 
 
 def cluster_of(spark_session: SparkSession, log: Log) -> str:
@@ -22,13 +23,12 @@ def topics_of(spark_session: SparkSession, log: Log, chosen: Callable[[str], boo
     """The topics whose names are chosen. The end of a partition is before the first transaction
     that is open. A topic that is deleted meanwhile is not there. Raises Py4JJavaError.
     """
-    jvm: Any = spark_session._jvm  # noqa: SLF001 - PySpark has no other way to the client that its source brings
-    spec = jvm.org.apache.kafka.clients.admin.OffsetSpec
-    committed = jvm.org.apache.kafka.clients.admin.ListOffsetsOptions(
-        jvm.org.apache.kafka.common.IsolationLevel.READ_COMMITTED
-    )
+    spec = java_class(spark_session, f"{_ADMIN}.OffsetSpec")
+    level = java_class(spark_session, f"{_COMMON}.IsolationLevel").READ_COMMITTED
+    committed = java_class(spark_session, f"{_ADMIN}.ListOffsetsOptions")(level)
+    place_of, map_of = (java_class(spark_session, name) for name in (f"{_COMMON}.TopicPartition", "java.util.HashMap"))
     with admin_of(spark_session, log, ANSWER) as admin:
-        names = jvm.java.util.ArrayList()
+        names = java_class(spark_session, "java.util.ArrayList")()
         for name in sorted(name for name in map(str, admin.listTopics().names().get()) if chosen(name)):
             names.add(name)
         ids: dict[str, str] = {}
@@ -38,10 +38,10 @@ def topics_of(spark_session: SparkSession, log: Log, chosen: Callable[[str], boo
             if about is not None:
                 ids[str(topic)] = str(about.topicId())
                 for partition in range(about.partitions().size()):
-                    places[str(topic), partition] = jvm.org.apache.kafka.common.TopicPartition(topic, partition)
+                    places[str(topic), partition] = place_of(topic, partition)
         found = []
         for what in (spec.earliest(), spec.latest()):
-            asked = jvm.java.util.HashMap()
+            asked = map_of()
             for place in places.values():
                 asked.put(place, what)
             told = admin.listOffsets(asked, committed)

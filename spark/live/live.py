@@ -21,6 +21,7 @@ from schemas.topics import journal_topic, queue_topics
 from spark.frames.columns import COUNTS, JOURNAL, LEASE_HISTOGRAM
 from spark.frames.decode import entries_of, messages_of
 from spark.frames.log import Log
+from spark.frames.session import empty
 from spark.frames.source import all_queues, make_topic, one_topic, stream, write_topic
 from spark.frames.tables import Tables, with_queues
 from spark.live.streaming_state import (
@@ -140,7 +141,7 @@ class Live:
     def _state(self, name: str, number: int, shape: StructType) -> DataFrame:
         """The state that the micro-batch before left."""
         if number == 0:
-            return self._spark_session.createDataFrame([], shape)
+            return empty(self._spark_session, shape)
         return self._spark_session.read.schema(shape).parquet(str(self._out / "states" / name / str(number - 1)))
 
     def _keep(self, frame: DataFrame, name: str, number: int) -> None:

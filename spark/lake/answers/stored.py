@@ -6,6 +6,7 @@ from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from spark.frames.columns import QUEUES
+from spark.frames.session import empty
 from spark.frames.source import ALL, Span
 from spark.lake.answers.small import TIMES
 from spark.lake.shapes import SHAPES
@@ -57,5 +58,5 @@ class Stored:
         # What became of a letter is as of now, whatever the span.
         journal = self._within("journal", self._span.from_ms, None)
         # What the log no longer told when the copy began, tables do not tell either.
-        runs = self.spark_session.createDataFrame([], RUNS)
+        runs = empty(self.spark_session, RUNS)
         return dead_letters_of(self.frame("messages"), journal, runs, self._queues())
