@@ -51,19 +51,19 @@ class Unit:
     seq: int = 0
 
 
-def fill(bootstrap: str, prefix: str, messages: int, size: int, begin_ms: int) -> Written:
-    """Writes topics `prefix`.*: `messages` bodies of `size` bytes over one day from `begin_ms` on;
-    ends when Kafka has all.
+def fill(bootstrap: str, prefix: str, messages: int, size: int, begin_ms: int, partitions: int = PARTITIONS) -> Written:
+    """Writes topics `prefix`.*: `messages` bodies of `size` bytes over one day from `begin_ms` on,
+    in so many partitions of each queue and of the journal; ends when Kafka has all.
     """
     # Idempotent, as the service's: a batch that is sent again must not come behind later ones.
     many = {"linger.ms": 20, "batch.size": 1 << 20, "queue.buffering.max.kbytes": 1 << 18}
     producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True, **many})
-    _make_topics(bootstrap, prefix)
-    _write_queues(producer, prefix, begin_ms)
+    _make_topics(bootstrap, prefix, partitions)
+    _write_queues(producer, prefix, begin_ms, partitions)
     written, chance = Written(), random.Random(1)
     for queue, share in SHARES.items():
-        for partition in range(PARTITIONS):
-            count = int(messages * share / PARTITIONS)
+        for partition in range(partitions):
+            count = int(messages * share / partitions)
             _fill_unit(
                 producer, prefix, Unit(queue, partition, _incarnation(queue)), count, size, begin_ms, written, chance
             )
@@ -83,11 +83,11 @@ def _names() -> Iterator[tuple[str, str | None]]:
         yield f"{queue}-dead", None
 
 
-def _make_topics(bootstrap: str, prefix: str) -> None:
+def _make_topics(bootstrap: str, prefix: str, partitions: int) -> None:
     config = {"message.timestamp.type": "CreateTime", "retention.ms": "-1"}
-    topics = [NewTopic(f"{prefix}.q.{queue}", PARTITIONS, 1, config=config) for queue, _ in _names()]
+    topics = [NewTopic(f"{prefix}.q.{queue}", partitions, 1, config=config) for queue, _ in _names()]
     topics += [
-        NewTopic(f"{prefix}.journal", 4, 1, config=config),
+        NewTopic(f"{prefix}.journal", partitions, 1, config=config),
         NewTopic(f"{prefix}.control", 1, 1, config={"cleanup.policy": "compact"}),
     ]
     admin = AdminClient({"bootstrap.servers": bootstrap})
@@ -95,12 +95,12 @@ def _make_topics(bootstrap: str, prefix: str) -> None:
         made.result(60)
 
 
-def _write_queues(producer: Producer, prefix: str, now_ms: int) -> None:
+def _write_queues(producer: Producer, prefix: str, now_ms: int, partitions: int) -> None:
     for queue, dead in _names():
         policy = None if dead is None else RedrivePolicy(dead, 3)
-        tags = [TagRecord(0, "default", now_ms, 0, [0] * PARTITIONS)]
+        tags = [TagRecord(0, "default", now_ms, 0, [0] * partitions)]
         record = QueueRecord(
-            queue, _incarnation(queue), "olga", now_ms, now_ms, partitions=PARTITIONS, lease_ms=LEASE_MS, tags=tags,
+            queue, _incarnation(queue), "olga", now_ms, now_ms, partitions=partitions, lease_ms=LEASE_MS, tags=tags,
             next_tag_id=1,
             redrive_policy=policy,
         )  # fmt: skip

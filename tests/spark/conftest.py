@@ -10,12 +10,16 @@ from pyspark.sql import SparkSession
 
 from facade.programs.stack.processes.errors import StackError
 from facade.programs.stack.processes.programs import find_java
-from facade.programs.stack.processes.spark_submit import CONNECTORS, connectors
+from facade.programs.stack.processes.spark_submit import CONNECTORS, class_archive, connectors
+from spark.frames.log import Log
 from spark.frames.session import session
+from spark.lake.warehouse import Warehouse
 from tests.browser.chromium import Page, page
 from tests.browser.fetch import browser
 from tests.clients import NotFetched
 from tests.conftest import absent
+from tests.services import Services
+from tests.spark.lake_log import Written, lake, written_day
 from tests.tiers import QUICK_JVM
 
 # To compile queries costs more than these few rows.
@@ -44,15 +48,24 @@ def found_spark() -> str:
         absent(str(error))
 
 
+def _java_options() -> list[str]:
+    """For the JVM of all tests. It holds some 500 MB, for which a collector with threads of its own
+    took a quarter of the CPU.
+    """
+    archive = class_archive(find_java())
+    mapped = ["-Xlog:disable", f"-XX:SharedArchiveFile={archive}"] if archive.exists() else []
+    return [QUICK_JVM, "-XX:+UseSerialGC", "-Xmn800m", "-XX:MetaspaceSize=512m", *mapped]
+
+
 @pytest.fixture(scope="session")
 def spark_session() -> Iterator[SparkSession]:
     """A session of 2 threads. One JVM serves all tests: it takes seconds to start."""
     settings = {
         "spark.jars": found_spark(),
-        "spark.driver.memory": "1g",
-        "spark.default.parallelism": "2",
+        "spark.driver.memory": "2g",
+        "spark.default.parallelism": "1",
         **QUICK_SQL,
-        "spark.driver.extraJavaOptions": QUICK_JVM,
+        "spark.driver.extraJavaOptions": " ".join(_java_options()),
     }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)
@@ -62,7 +75,27 @@ def spark_session() -> Iterator[SparkSession]:
         made.stop()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
+def day(stack: Services) -> Written:
+    """A log with all that tables hold, which no test changes (see `written_day`)."""
+    return written_day(stack.bootstrap)
+
+
+@pytest.fixture(scope="session")
+def log(day: Written) -> Log:
+    """Where that log is."""
+    return day.log
+
+
+@pytest.fixture(scope="session")
+def warehouse(spark_session: SparkSession, day: Written, tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
+    """Tables of that log, which no test changes."""
+    folder = tmp_path_factory.mktemp("lake")
+    lake(spark_session, day.log, folder).round()
+    return Warehouse(folder)
+
+
+@pytest.fixture(scope="session")
 def chromium() -> Iterator[Page]:
     """A tab of a headless Chromium."""
     try:

@@ -5,6 +5,7 @@ can't be read, batches and commits.
 from __future__ import annotations
 
 import secrets
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -40,7 +41,7 @@ class Written:
         self.admin = AdminClient({"bootstrap.servers": bootstrap})
         self._producer = Producer({"bootstrap.servers": bootstrap})
         if messages:
-            fill(bootstrap, self.log.prefix, messages, 64, BEGIN_MS)
+            fill(bootstrap, self.log.prefix, messages, 64, BEGIN_MS, partitions=2)
             self.make("meter", "audit")
         else:
             self.make("control", "journal", "meter", "audit")
@@ -63,6 +64,21 @@ class Written:
             told = value if value is None or isinstance(value, bytes) else encode(value)
             self._producer.produce(self.topic(name), told, key, partition, timestamp=LAST_MS + ms + place)
         assert self._producer.flush(20) == 0
+
+
+def written_day(bootstrap: str) -> Written:
+    """Six queues of two partitions, one day; in `mails` also batches that are whole and that are
+    not, a commit that came twice, and records that can't be read.
+    """
+    made = Written(bootstrap, 640)
+    parts = [part("torn", 0, 2), part("whole", 0, 2), part("whole", 1, 2)]
+    made.put("q.mails", *parts, commit("c", 0), commit("c", 0), b"raw", b"")
+    made.put("q.mails", text('über, "all"\n'), b"\x00\x00\x00\x00\x63newer", ms=500)
+    # Only the journal tells that the batch at the end of its queue is never whole.
+    made.put("journal", entry(1, 5, 6), entry(2, 7), ms=50_000)
+    made.put("meter", minute(0), minute(1))
+    made.put("audit", asked(0), asked(1))
+    return made
 
 
 def text(body: str, **fields: Any) -> Message:
@@ -110,10 +126,15 @@ def whole(frame: DataFrame) -> list[str]:
     return sorted(row["line"] for row in frame.select(F.to_json(F.struct("*")).alias("line")).collect())
 
 
-def same_as_kafka(spark_session: SparkSession, log: Log, copy: Lake) -> dict[str, int]:
+def same_as_kafka(
+    spark_session: SparkSession,
+    log: Log,
+    copy: Lake,
+    names: Sequence[str] = ("messages", "journal", "meters", "audit"),
+) -> dict[str, int]:
     """Asserts that the tables have the rows that Kafka alone gives, each once; how many."""
     tables, found = Tables(spark_session, log), {}
-    for name in ("messages", "journal", "meters", "audit"):
+    for name in names:
         rows = whole(copy.tables[name].rows())
         assert rows == whole(getattr(tables, name)()), name
         found[name] = len(rows)

@@ -7,6 +7,7 @@ tests.
 
 from __future__ import annotations
 
+import pickle
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -16,6 +17,7 @@ from pyspark.sql.types import ArrayType, StructType
 from schemas.records import JournalEntry, JournalRecord
 from schemas.wire import encode
 from spark.frames.columns import BYTES, INT, LONG, TEXT, TIME, row
+from spark.frames.source import java_class
 
 BEGIN = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 BEGIN_MS = int(BEGIN.timestamp() * 1000)
@@ -59,12 +61,22 @@ def records(spark_session: SparkSession, *given: dict[str, Any]) -> DataFrame:
                 for n in RECORDS.names
             )
         )
-    return spark_session.createDataFrame(rows, RECORDS)
+    return _frame(spark_session, RECORDS, rows)
 
 
 def frame(spark_session: SparkSession, shape: StructType, *given: dict[str, Any]) -> DataFrame:
     """A frame of that shape; columns that a row does not name are null."""
-    return spark_session.createDataFrame([tuple(fields.get(name) for name in shape.names) for fields in given], shape)
+    return _frame(spark_session, shape, [tuple(fields.get(name) for name in shape.names) for fields in given])
+
+
+def _frame(spark_session: SparkSession, shape: StructType, rows: list[tuple[Any, ...]]) -> DataFrame:
+    """As `createDataFrame` makes it, which sends all rows through a process of Python, each time
+    that somebody looks at them.
+    """
+    pickled = pickle.dumps([shape.toInternal(row) for row in rows], protocol=4)
+    there = java_class(spark_session, "net.razorvine.pickle.Unpickler")().loads(pickled)
+    java: Any = spark_session.sparkContext._jsc.parallelize(there, 1)
+    return DataFrame(spark_session._jsparkSession.applySchemaToPythonRDD(java.rdd(), shape.json()), spark_session)
 
 
 def journal_value(*entries: JournalEntry, partition: int = 0) -> bytes:

@@ -9,17 +9,13 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
-from spark.dead_letters.bodies import MOST_SUCCEEDED, dead_letters_with_bodies, succeeded_of_sources
+from spark.dead_letters.bodies import dead_letters_with_bodies, succeeded_of_sources
 from spark.dead_letters.clusters import dead_letter_clusters, with_cluster, without_cluster
-from spark.dead_letters.dead_letters import succeeded_of
 from spark.dead_letters.markers import with_marks
 from spark.frames.columns import DEAD_LETTERS, MESSAGES
 from spark.frames.log import Log
@@ -30,7 +26,8 @@ from tests.spark.planted import CAUSES, GOOD, NOISE, plant
 from tests.spark.purity import found_of
 from tests.spark.rows import INCARNATION, at, frame, rows_of
 
-PLANTED = {"mixed": 5_000, "orders": 800}
+# Partitions of `mixed` have more than MOST_SUCCEEDED messages: a report reads some that succeeded.
+PLANTED = {"mixed": 1_500, "orders": 800}
 # What each cause has to say of itself, among other things.
 TOLD = {
     "mixed": {
@@ -70,18 +67,17 @@ def service(leaseway_up_module: StartUp) -> Service:
     return Service(Log(up.run["kafka"]["service"], options=up.kafka_properties), causes)
 
 
-@contextmanager
-def _clustered(spark_session: SparkSession, service: Service, queue: str) -> Iterator[DataFrame]:
-    """The dead letters of a queue with their clusters and `cause`, as the log has them."""
-    tables = Tables(spark_session, service.log)
-    causes = spark_session.createDataFrame(list(service.causes[queue].items()), "original_id string, cause string")
-    dead_letters = (
-        tables.dead_letters().where(F.col("source_queue") == queue).join(F.broadcast(causes), on="original_id")
-    )
-    succeeded = succeeded_of(tables.messages(), tables.journal()).where(F.col("queue") == queue)
-    clustered = with_cluster(dead_letters, succeeded).persist()
-    yield clustered
-    clustered.unpersist()
+@pytest.fixture(scope="module")
+def read(
+    spark_session: SparkSession, service: Service, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[DataFrame, DataFrame]:
+    """What a report reads of the log for this, of both queues: DEAD_LETTERS, and MESSAGES that
+    succeeded.
+    """
+    folder, tables = tmp_path_factory.mktemp("letters"), Tables(spark_session, service.log)
+    staging = write_staging(tables, str(folder), lambda stage: None)
+    dead_letters = kept(dead_letters_with_bodies(tables, staging, staging.messages), f"{folder}/letters")
+    return dead_letters, kept(succeeded_of_sources(tables, staging, dead_letters), f"{folder}/succeeded")
 
 
 def _told(rows: dict[int, Row], cluster: int) -> set[tuple[str, str]]:
@@ -90,22 +86,24 @@ def _told(rows: dict[int, Row], cluster: int) -> set[tuple[str, str]]:
 
 @pytest.mark.parametrize("queue", list(PLANTED))
 def test_each_planted_cause_is_one_cluster_that_says_what_it_is(
-    spark_session: SparkSession, service: Service, queue: str
+    spark_session: SparkSession, service: Service, read: tuple[DataFrame, DataFrame], queue: str
 ) -> None:
     began = time.monotonic()
-    with _clustered(spark_session, service, queue) as clustered:
-        purity, held = found_of(clustered)
-        rows = {row["cluster"]: row for row in dead_letter_clusters(clustered).collect()}
-        of_cause = (
-            clustered.where(F.col("cluster").isNotNull())
-            .groupBy("cluster")
-            .agg(F.mode("cause").alias("cause"))
-            .collect()
-        )
-        dead_letters = clustered.count()
-    print(f"\n{queue}: {dead_letters} dead letters, purity {purity:.4f}, held {held}, {time.monotonic() - began:.0f} s")
+    causes = spark_session.createDataFrame(list(service.causes[queue].items()), "original_id string, cause string")
+    dead_letters = read[0].where(F.col("source_queue") == queue).join(F.broadcast(causes), on="original_id")
+    succeeded = read[1].where(F.col("queue") == queue)
+    clustered = with_cluster(dead_letters, succeeded).persist()
+    purity, held = found_of(clustered)
+    rows = {row["cluster"]: row for row in dead_letter_clusters(clustered).collect()}
+    of_cause = (
+        clustered.where(F.col("cluster").isNotNull()).groupBy("cluster").agg(F.mode("cause").alias("cause")).collect()
+    )
+    found, good = clustered.count(), succeeded.count()
+    clustered.unpersist()
+    print(f"\n{queue}: {found} died, {good} succeeded, purity {purity:.4f}, {held}, {time.monotonic() - began:.0f} s")
 
-    assert dead_letters == PLANTED[queue]
+    assert found == PLANTED[queue] and 100 < good <= found
+    assert (good < found) is (queue == "mixed")
     assert purity >= 0.95, (purity, held)
     assert all(held.get(cause, 0) >= 0.95 for cause in CAUSES[queue]), held
     assert {row["cause"] for row in of_cause} - {NOISE} == set(CAUSES[queue])
@@ -113,29 +111,6 @@ def test_each_planted_cause_is_one_cluster_that_says_what_it_is(
         assert any(mark in _told(rows, row["cluster"]) for row in of_cause if row["cause"] == cause), (cause, mark)
     assert GOOD not in held
     assert not [mark for row in rows.values() for mark in row["apart"] if mark["field"] == "@DLQ.sourceQueue"]
-
-
-@pytest.mark.parametrize("queue", list(PLANTED))
-def test_the_same_causes_are_found_by_the_few_messages_that_a_report_reads(
-    spark_session: SparkSession, service: Service, queue: str, tmp_path: Path
-) -> None:
-    tables = Tables(spark_session, service.log)
-    staging = write_staging(tables, str(tmp_path), lambda stage: None)
-    causes = spark_session.createDataFrame(list(service.causes[queue].items()), "original_id string, cause string")
-    all_dead = kept(dead_letters_with_bodies(tables, staging, staging.messages), f"{tmp_path}/letters")
-    succeeded = kept(succeeded_of_sources(tables, staging, all_dead), f"{tmp_path}/succeeded").where(
-        F.col("queue") == queue
-    )
-    dead_letters = all_dead.where(F.col("source_queue") == queue).join(F.broadcast(causes), on="original_id")
-    clustered = with_cluster(dead_letters, succeeded).persist()
-    purity, held = found_of(clustered)
-    good = succeeded.count()
-    clustered.unpersist()
-    print(f"\n{queue}: {good} that succeeded, purity {purity:.4f}, held {held}")
-
-    assert 100 < good <= 2 * MOST_SUCCEEDED
-    assert purity >= 0.95, (purity, held)
-    assert all(held.get(cause, 0) >= 0.95 for cause in CAUSES[queue]), held
 
 
 def test_like_is_compared_with_like(spark_session: SparkSession) -> None:

@@ -38,7 +38,12 @@ BROKEN = b"\x00\x00\x00\x00\x01\x02"  # The head of a message, and no message.
 def test_tables_have_the_rows_that_the_frames_have_and_get_what_is_new(
     spark_session: SparkSession, stack: Services, tmp_path: Path
 ) -> None:
-    log = Written(stack.bootstrap, 1200)
+    log = Written(stack.bootstrap)
+    log.make("q.mails")
+    for name, life in (("mails", UNIT), ("bills", "0000000000bb")):
+        record = QueueRecord(name, life, "olga", 1, 1, partitions=1, tags=[], next_tag_id=1)
+        log.put("control", record, key=f"queue/{name}".encode())
+    log.put("q.mails", text("of the day before"), ms=-12 * 3_600_000)
     log.put("q.mails", part("torn", 0, 2), part("whole", 0, 2), part("whole", 1, 2), commit("c", 0), b"raw", BROKEN)
     log.put("journal", entry(1, 5, 6), entry(2, 7), entry(1, 5, 6), b"\x00\x00\x00\x00\x02", ms=50_000)
     log.put("meter", minute(0), minute(1), minute(0))
@@ -48,8 +53,7 @@ def test_tables_have_the_rows_that_the_frames_have_and_get_what_is_new(
     copy.round()
 
     first = same_as_kafka(spark_session, log.log, copy)
-    assert (first["meters"], first["audit"]) == (2, 2)
-    assert first["messages"] > 1206 and first["journal"] > 1000
+    assert first == {"messages": 7, "journal": 3, "meters": 2, "audit": 2}
     status = copy.tables["messages"].rows().where("sent_at >= '2026-03-02T00:50'").groupBy("status").count()
     assert {tuple(row) for row in status.collect()} == {("torn", 1), ("shown", 4), ("undecodable", 1)}
     before = {name: table.files() for name, table in copy.tables.items()}
@@ -70,9 +74,10 @@ def test_tables_have_the_rows_that_the_frames_have_and_get_what_is_new(
     days = copy.session.sql("SELECT count(DISTINCT partition) FROM lake.bronze.messages.files").collect()[0][0]
     assert days == 2
     unread = whole(copy.tables["undecodable"].rows().select("topic", "partition", "offset", "reason", F.hex("value")))
-    assert len(unread) == 2 and all("undecodable" in row for row in unread)
+    assert len(unread) == 2 and all("undecodable" in row and '"hex(value)":"00' in row for row in unread)
     queues = whole(Tables(spark_session, log.log).queues())
     assert whole(copy.tables["control"].rows().drop("logged_at", "log_partition", "log_offset", "deleted")) == queues
+    assert len(queues) == 2
 
 
 def test_a_commit_is_bounded_and_batches_that_lie_across_commits_are_judged_as_one(
@@ -80,7 +85,7 @@ def test_a_commit_is_bounded_and_batches_that_lie_across_commits_are_judged_as_o
 ) -> None:
     log = Written(stack.bootstrap)
     log.make("q.mails", partitions=2)
-    bodies = [text(f"single {n}") for n in range(24)]
+    bodies = [text(f"single {n}") for n in range(16)]
     # A batch whose records are far from each other, one that is never whole, copies of a commit.
     for partition in (0, 1):
         first = [
@@ -94,16 +99,16 @@ def test_a_commit_is_bounded_and_batches_that_lie_across_commits_are_judged_as_o
         log.put("q.mails", *first, partition=partition)
         log.put("q.mails", *bodies[4:], commit("c", 39_000), ms=40_000, partition=partition)
     log.put("journal", entry(1, 1), ms=100_000)
-    copy = lake(spark_session, log.log, tmp_path, Wish("all", 100))
+    copy = lake(spark_session, log.log, tmp_path, Wish("all", 40))
     copy._commits._most["messages"] = 8
 
     copy.round()
 
     said = [line for line in capsys.readouterr().err.splitlines() if "messages: " in line]
     assert len(said) > 3
-    assert same_as_kafka(spark_session, log.log, copy)["messages"] == 60
+    assert same_as_kafka(spark_session, log.log, copy, ["messages"]) == {"messages": 44}
     found = copy.tables["messages"].rows().groupBy("status").count().collect()
-    assert {tuple(row) for row in found} == {("shown", 54), ("torn", 4), ("repeated", 2)}
+    assert {tuple(row) for row in found} == {("shown", 38), ("torn", 4), ("repeated", 2)}
 
 
 def test_a_batch_that_may_become_whole_is_waited_for_with_what_is_behind_it(
@@ -128,7 +133,7 @@ def test_a_batch_that_may_become_whole_is_waited_for_with_what_is_behind_it(
     log.put("journal", entry(1, 1), ms=42_000)
     copy.round()
     assert seen()[-1] == ("late-0", "torn")
-    assert same_as_kafka(spark_session, log.log, copy)["messages"] == 6
+    assert same_as_kafka(spark_session, log.log, copy, ["messages"]) == {"messages": 6}
 
 
 def test_of_two_jobs_at_once_one_is_refused_and_no_row_is_there_twice(
@@ -157,10 +162,9 @@ def test_of_two_jobs_at_once_one_is_refused_and_no_row_is_there_twice(
         late(name)
         with pytest.raises(Overtaken, match=name):
             one.round()
-        assert same_as_kafka(spark_session, log.log, other) == {
-            "messages": 2 * count + 1, "journal": count, "meters": 0, "audit": 0
-        }  # fmt: skip
         assert other.tables["undecodable"].rows().count() == count
+    found = same_as_kafka(spark_session, log.log, other, ["messages", "journal"])
+    assert found == {"messages": 2 * count + 1, "journal": count}
 
 
 def test_a_topic_that_is_made_again_and_one_that_lost_records_are_said(
@@ -231,7 +235,7 @@ def test_maintenance_leaves_rows_and_offsets_as_they_are(
     copy.round()
     assert messages.files() == 1
     assert messages.expire(0) >= 3 and not old & set(tmp_path.rglob("*.parquet"))
-    assert same_as_kafka(spark_session, log.log, copy)["messages"] == 4
+    assert same_as_kafka(spark_session, log.log, copy, ["messages"]) == {"messages": 4}
 
 
 def test_bodies_are_left_out_where_a_mask_hides_something_or_none_is_wanted(
@@ -268,9 +272,7 @@ def test_bodies_are_left_out_where_a_mask_hides_something_or_none_is_wanted(
             "queue", "offset", "body_text", F.col("body").isNull(), F.col("attributes").isNull(), "body_bytes"
         )
         broken = copy.tables["undecodable"].rows().select("topic", F.col("value").isNull()).collect()
-        assert sorted(row[1] for row in broken) == {"all": [False, False], "none": [True, True]}.get(
-            wish, [False, True]
-        )
+        assert sorted(row[1] for row in broken) == [wish == "none", True]
         return sorted(map(tuple, told.collect()), key=repr)
 
     every = [
@@ -280,7 +282,6 @@ def test_bodies_are_left_out_where_a_mask_hides_something_or_none_is_wanted(
         ("dead", 2, "died", 4),
         ("mails", 0, "secret", 6),
     ]
-    assert seen("all") == [(*row[:3], False, False, row[3]) for row in every]
     assert seen("none") == [(*row[:2], None, True, True, row[3]) for row in every]
     hidden = {("mails", 0), ("dead", 1), ("dead", 2)}
     assert seen("unmasked") == [

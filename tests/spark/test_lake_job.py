@@ -1,4 +1,4 @@
-"""`leaseway lake` as a process that is killed at each step of a commit."""
+"""A copy into tables that ends at each step of a commit, and one that is killed in a commit."""
 
 from __future__ import annotations
 
@@ -7,43 +7,45 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from facade.programs.stack.processes.spark_submit import CONNECTORS, ONE_COMPILER, submit_arguments
+from spark.lake.offsets import Held
+from spark.lake.tables import Table
 from tests.services import Services
 from tests.spark.lake_log import Written, asked, entry, lake, minute, same_as_kafka, text
 
 BROKEN = b"\x00\x00\x00\x00\x01\x02"  # The head of a message, and no message.
 
-# Runs the job, and says on stdout when it is about to commit, and when it has committed; it then
-# waits to be killed at the step that is given.
+# Runs the job, and says on stdout when a commit to `messages` begins.
 PROGRAM = """
-import sys, time
+import sys
 from spark.lake.tables import Table
 from spark.__main__ import main
 
-step, append = sys.argv[1], Table.append
+append = Table.append
 
 def watched(table, rows, held):
-    def at(name):
-        print(name, flush=True)
-        if name == step:
-            time.sleep(600)
-    at(f"before {table.name}")
-    print(f"during {table.name}", flush=True)
-    added = append(table, rows, held)
-    at(f"after {table.name}")
-    return added
+    if table.name == "messages":
+        print("during", flush=True)
+    return append(table, rows, held)
 
 Table.append = watched
-sys.exit(main(["lake", *sys.argv[2:]]))
+sys.exit(main(["lake", *sys.argv[1:]]))
 """
 
 
-def start(log: Written, folder: Path, step: str) -> subprocess.Popen[str]:
+class Ended(Exception):
+    """A job has ended at a step: between two commits nothing is under way, so what a killed process
+    leaves there is what an exception leaves.
+    """
+
+
+def start(log: Written, folder: Path) -> subprocess.Popen[str]:
     words = [
         "--warehouse",
         str(folder),
@@ -55,15 +57,30 @@ def start(log: Written, folder: Path, step: str) -> subprocess.Popen[str]:
         "all",
     ]
     return subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, step, *words],
+        [sys.executable, "-c", PROGRAM, *words],
         env={**os.environ, "PYSPARK_SUBMIT_ARGS": submit_arguments(*ONE_COMPILER, sets=(*CONNECTORS, "lake"))},
         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, start_new_session=True,
     )  # fmt: skip
 
 
+def end_at(step: str, patch: pytest.MonkeyPatch) -> None:
+    """Has whatever job comes to this step of a commit end there."""
+    append = Table.append
+
+    def watched(table: Table, rows: DataFrame, held: Mapping[str, Held]) -> int:
+        if step == f"before {table.name}":
+            raise Ended
+        added = append(table, rows, held)
+        if step == f"after {table.name}":
+            raise Ended
+        return added
+
+    patch.setattr(Table, "append", watched)
+
+
 @pytest.mark.long
 @pytest.mark.timeout(900)
-def test_a_job_that_is_killed_at_any_step_of_a_commit_loses_nothing_and_doubles_nothing(
+def test_a_job_that_ends_at_any_step_of_a_commit_or_is_killed_in_one_loses_nothing_and_doubles_nothing(
     spark_session: SparkSession, stack: Services, tmp_path: Path
 ) -> None:
     log = Written(stack.bootstrap)
@@ -74,22 +91,29 @@ def test_a_job_that_is_killed_at_any_step_of_a_commit_loses_nothing_and_doubles_
         log.put("journal", entry(number + 1, number))
         log.put("meter", minute(number))
         log.put("audit", asked(number))
-        job = start(log, tmp_path, step)
-        assert job.stdout is not None
-        try:
-            for line in job.stdout:
-                if line.strip() == step:
-                    # In the midst of a commit, somewhere.
-                    time.sleep(0.4 if step.startswith("during") else 0)
-                    break
-            else:
-                assert (step, job.wait(60)) == ("none", 0)
-        finally:
-            os.killpg(job.pid, signal.SIGKILL)
-            job.wait(60)
+        if step.startswith("during"):
+            kill_in_a_commit(start(log, tmp_path))
+        elif step != "none":
+            with pytest.MonkeyPatch.context() as patch:
+                end_at(step, patch)
+                with pytest.raises(Ended):
+                    lake(spark_session, log.log, tmp_path).round()
 
     copy = lake(spark_session, log.log, tmp_path)
+    copy.round()
+
     found = same_as_kafka(spark_session, log.log, copy)
     count = len(steps)
     assert found == {"messages": 3 * count, "journal": count, "meters": count, "audit": count}
     assert copy.tables["undecodable"].rows().count() == count
+
+
+def kill_in_a_commit(job: subprocess.Popen[str]) -> None:
+    """SIGKILL to a job and its JVM in the midst of a commit to `messages`, somewhere."""
+    assert job.stdout is not None
+    try:
+        assert job.stdout.readline() == "during\n"
+        time.sleep(0.4)
+    finally:
+        os.killpg(job.pid, signal.SIGKILL)
+        job.wait(60)

@@ -4,50 +4,18 @@ once; and that its answer is that of the whole log.
 
 from __future__ import annotations
 
-import secrets
-from datetime import UTC, datetime
-
 import pytest
-from confluent_kafka import Producer
 from pyspark.sql import DataFrame, SparkSession
 
-from benchmarks.spark_log import fill
-from schemas.records import BatchMark, Message, Origin
-from schemas.wire import encode
 from spark.frames.log import Log
 from spark.frames.questions import open_views
 from spark.frames.tables import Tables
 from spark.frames.wanted import Wanted, empty_views, plan_of_sql, wanted_of
-from tests.services import Services
+from tests.spark.lake_log import BEGIN_MS
 from tests.spark.plans import scans, times_read
 
-BEGIN_MS = int(datetime(2026, 3, 1, tzinfo=UTC).timestamp() * 1000)
 NOON_MS = BEGIN_MS + 12 * 3_600_000
 EARLIEST, LATEST = -2, -1  # As Kafka's source says it.
-LAST_MS = BEGIN_MS + 25 * 3_600_000  # behind what `fill` writes
-
-
-@pytest.fixture(scope="module")
-def log(stack: Services) -> Log:
-    """Six queues of four partitions, one day; in `mails` also batches that are whole and that are
-    not, and a commit that came twice.
-    """
-    prefix = f"q{secrets.token_hex(3)}"
-    fill(stack.bootstrap, prefix, 1200, 64, BEGIN_MS)
-    twice = Origin("half", "", "t", "mails", "", "committed", 0, 0, 0, LAST_MS)
-    producer = Producer({"bootstrap.servers": stack.bootstrap})
-    for place, message in enumerate((
-        Message(b"torn", sender="a", batch=BatchMark("torn", 0, 2)),
-        Message(b"whole", sender="a", batch=BatchMark("whole", 0, 2)),
-        Message(b"whole", sender="a", batch=BatchMark("whole", 1, 2)),
-        Message(b"commit", sender="a", origin=twice),
-        Message(b"commit", sender="a", origin=twice),
-    )):  # fmt: skip
-        producer.produce(f"{prefix}.q.mails", encode(message), partition=1, timestamp=LAST_MS + place)
-    # Only the journal tells that the batch at the end of its queue is never whole.
-    producer.produce(f"{prefix}.journal", b"newer", partition=0, timestamp=LAST_MS + 50_000)
-    assert producer.flush(20) == 0
-    return Log(stack.bootstrap, prefix)
 
 
 def _asked(spark_session: SparkSession, log: Log, query: str) -> DataFrame:
@@ -104,7 +72,7 @@ def test_times_in_a_condition_bound_the_offsets(spark_session: SparkSession, log
     def offsets(condition: str) -> tuple[int, int]:
         asked = _asked(spark_session, log, f"SELECT offset FROM messages WHERE queue = 'orders' AND {condition}")
         [found] = [scan for scan in scans(asked) if any(".q." in topic for topic, *_ in scan)]
-        low, high = next((low, high) for _, partition, low, high in found if partition == 2)
+        low, high = next((low, high) for _, partition, low, high in found if partition == 1)
         spark_session.catalog.clearCache()
         return low, high
 

@@ -13,10 +13,10 @@ from spark import views
 from spark.frames.columns import FRAMES
 from spark.frames.log import BadOption, Log
 from spark.frames.tables import Tables
+from tests.spark.lake_log import BEGIN_MS
 from tests.spark.plans import scans, times_read
-from tests.spark.test_questions import BEGIN_MS, EARLIEST, NOON_MS, log
+from tests.spark.test_questions import EARLIEST, NOON_MS
 
-__all__ = ["log"]
 NOON = datetime.fromtimestamp(NOON_MS / 1000, UTC)
 TIMES = {"messages": "sent_at", "deliveries": "sent_at", "dead_letters": "dead_at", "journal": "logged_at"}
 

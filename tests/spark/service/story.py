@@ -1,12 +1,11 @@
-"""What happens in the end-to-end test: traffic, dead letters, two ways to redrive them, a live job
-killed in mid-work.
+"""What happens to the service: traffic, dead letters, two ways to redrive them, a live job killed
+in mid-work; and how its commands are run.
 """
 
 from __future__ import annotations
 
 import contextlib
-import itertools
-import json
+import io
 import os
 import signal
 import subprocess
@@ -14,8 +13,11 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
 from confluent_kafka import Producer
+from pyspark.sql import SparkSession
 
+from facade.programs.cli.cli import main
 from schemas.records import BatchMark, Message
 from schemas.wire import encode
 from tests.services import Up
@@ -24,58 +26,20 @@ from tests.spark.drive import DEAD, QUEUE, Books
 from tests.tiers import QUICK_JVM
 
 NATIVE = ["raw", "also raw"]
-# One process for all commands: a JVM takes seconds to start.
-SCRIPT = """
-import json, sys
-from facade.programs.cli.cli import main
-for line in sys.stdin:
-    print("status", main(json.loads(line)), flush=True)
-"""
 HOSTILE = "<script>document.title = 'owned'</script><img src='http://127.0.0.1:1/x'>"
 
 
-class Jobs:
-    """A process that runs `leaseway` commands, one after the other, against the service in a
-    folder.
+def run_here(data: Path, command: str, *options: str) -> list[str]:
+    """Runs a `leaseway` command about the stack in a folder in the session of all tests, which must
+    have begun: what it printed, and its status. A JVM of its own would cost more than the command.
     """
-
-    def __init__(self, conf: Path, data: Path) -> None:
-        self._data = str(data)
-        (conf / "spark-defaults.conf").write_text("".join(f"{name} {value}\n" for name, value in QUICK_SQL.items()))
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", SCRIPT],
-            env={**os.environ, "SPARK_CONF_DIR": str(conf), "JAVA_TOOL_OPTIONS": QUICK_JVM},
-            start_new_session=True,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-
-    def begin(self, command: str, *options: str) -> None:
-        """Begins a command and does not wait."""
-        assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps([command, "--data", self._data, *options]) + "\n")
-        self._process.stdin.flush()
-
-    def run(self, command: str, *options: str) -> list[str]:
-        """Runs a command; the lines that it printed, and its status at the end."""
-        self.begin(command, *options)
-        assert self._process.stdout is not None
-        found = []
-        for line in self._process.stdout:
-            found.append(line.strip())
-            if line.startswith("status"):
-                break
-        return found
-
-    def alive(self) -> bool:
-        return self._process.poll() is None
-
-    def kill(self) -> None:
-        """SIGKILL to the process and its JVM."""
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.communicate()
+    printed = io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(printed):
+        patch.setattr(SparkSession, "stop", lambda _: None)
+        for name in ("PYSPARK_SUBMIT_ARGS", "PYSPARK_PYTHON"):  # It sets them.
+            patch.setenv(name, "")
+        status = main([command, "--data", str(data), *options])
+    return [*printed.getvalue().splitlines(), f"status {status}"]
 
 
 def send_and_kill(books: Books, up: Up) -> None:
@@ -97,28 +61,20 @@ def send_and_kill(books: Books, up: Up) -> None:
     books.wait_dead(7)
 
 
-def redrive_some(books: Books, jobs: Jobs) -> list[list[str]]:
+def redrive_some(books: Books, data: Path) -> list[list[str]]:
     """Sends two of the dead letters back by SQL; what the command said, dry, wet, again, and asked
     with a wrong condition.
     """
     time.sleep(1)
     selected = ("--queue", DEAD, "--where", "reason = 'killed' AND source_offset % 2 = 0")
     said = [
-        jobs.run("redrive", *selected, "--dry-run"),
-        jobs.run("redrive", *selected, "--rate", "500"),
-        jobs.run("redrive", *selected),
+        run_here(data, "redrive", *selected, "--dry-run"),
+        run_here(data, "redrive", *selected, "--rate", "500"),
+        run_here(data, "redrive", *selected),
     ]
     books.redriven(2)
     books.wait_dead(5)
-    return [*said, jobs.run("redrive", "--where", "no_such_column = 1")]
-
-
-def report_two_days(jobs: Jobs, out: Path) -> list[list[str]]:
-    """Two reports into one folder; what the command said."""
-    days = ("2026-02-01", "2026-02-02", "2026-02-03")
-    return [
-        jobs.run("report", "--out", str(out), "--from", begin, "--to", end) for begin, end in itertools.pairwise(days)
-    ]
+    return [*said, run_here(data, "redrive", "--where", "no_such_column = 1")]
 
 
 def receive_the_rest(books: Books, up: Up) -> None:
@@ -140,14 +96,24 @@ def receive_the_rest(books: Books, up: Up) -> None:
     assert producer.flush(10) == 0
 
 
-def kill_live_job_in_mid_work(jobs: Jobs, folder: Path) -> None:
+def kill_live_job_in_mid_work(conf: Path, data: Path, folder: Path) -> None:
     """`leaseway live` in small micro-batches, killed with its JVM as soon as each stream has
     counted something.
     """
-    jobs.begin("live", "--out", str(folder), "--every", "0", "--batch-records", "5")
+    (conf / "spark-defaults.conf").write_text("".join(f"{name} {value}\n" for name, value in QUICK_SQL.items()))
+    words = ["live", "--data", str(data), "--out", str(folder), "--every", "0", "--batch-records", "5"]
+    job = subprocess.Popen(
+        [sys.executable, "-m", "facade", *words],
+        env={**os.environ, "SPARK_CONF_DIR": str(conf), "JAVA_TOOL_OPTIONS": QUICK_JVM},
+        start_new_session=True,
+    )
     end = time.monotonic() + 180
     streams = [folder / "tallies" / f"stream={name}" / "batch=0" / "_SUCCESS" for name in ("sends", "events")]
-    while not all(path.exists() for path in streams):
-        assert jobs.alive() and time.monotonic() < end
-        time.sleep(0.02)
-    jobs.kill()
+    try:
+        while not all(path.exists() for path in streams):
+            assert job.poll() is None and time.monotonic() < end
+            time.sleep(0.02)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(job.pid, signal.SIGKILL)
+        job.wait()

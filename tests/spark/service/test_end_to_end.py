@@ -7,42 +7,31 @@ totals of the batch.
 
 from __future__ import annotations
 
-import contextlib
-import dataclasses
 import json
 import time
 from collections import Counter
-from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from facade.programs.console.web.reports import Report
 from spark.frames.columns import FRAMES
-from spark.frames.log import Log
-from spark.frames.source import one_topic, read
+from spark.frames.source import Span, one_topic, read, some_queues
 from spark.frames.tables import Tables
-from spark.live.live import Live, live_counts, live_leases
+from spark.live.live import live_counts, live_leases
 from spark.reports.counts import daily_of
-from spark.reports.report import report, written
 from tests.browser.chromium import Page
-from tests.conftest import StartUp
-from tests.spark.drive import DEAD, QUEUE, Books
+from tests.spark.drive import DEAD, QUEUE
 from tests.spark.rows import rows_of
-from tests.spark.story import (
-    NATIVE,
-    Jobs,
-    kill_live_job_in_mid_work,
-    receive_the_rest,
-    redrive_some,
-    report_two_days,
-    send_and_kill,
-)
+from tests.spark.service.conftest import OTHER_DAY, Made, Reports, Story
+from tests.spark.service.story import NATIVE
 
+OURS = f"queue IN ('{QUEUE}', '{DEAD}')"
+USED = ("sent", "leased", "acked")
 TILES = """Object.fromEntries([...document.querySelectorAll('.tiles div')]
   .map(tile => [tile.querySelector('span').textContent, tile.querySelector('b').textContent]))"""
 
@@ -50,76 +39,17 @@ TILES = """Object.fromEntries([...document.querySelectorAll('.tiles div')]
 pytestmark = pytest.mark.timeout(1200)
 
 
-@dataclasses.dataclass
-class Story:
-    """What happened: the client's books, what the redrive commands said, where the log is."""
-
-    books: Books
-    said: list[list[str]]
-    log: Log
-    begin: datetime
-    end: datetime
-    live_folder: Path
-    two_days: list[list[str]]
-    two_days_out: Path
-
-
-@pytest.fixture(scope="module")
-def story(leaseway_up_module: StartUp, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
-    up = leaseway_up_module("--workers", "1")
-    jobs = Jobs(tmp_path_factory.mktemp("jobs"), up.data)
-    try:
-        up.wait_ready(120)
-        begin = datetime.now(UTC) - timedelta(seconds=5)
-        with contextlib.closing(Books(up.endpoint)) as books:
-            send_and_kill(books, up)
-            said = redrive_some(books, jobs)
-            books.redrive()
-            receive_the_rest(books, up)
-            # Outboxes are drained within 200 ms.
-            time.sleep(1)
-            folder = tmp_path_factory.mktemp("live")
-            out = tmp_path_factory.mktemp("days")
-            two_days = report_two_days(jobs, out)
-            kill_live_job_in_mid_work(jobs, folder)
-            yield Story(
-                books,
-                said,
-                Log(up.run["kafka"]["service"], options=up.kafka_properties),
-                begin,
-                datetime.now(UTC),
-                folder,
-                two_days,
-                out,
-            )
-    finally:
-        jobs.kill()
-
-
-@pytest.fixture(scope="module")
-def folder(story: Story, spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("report")
-    with (out / "said").open("w") as said, contextlib.redirect_stderr(said):
-        report(spark_session, story.log, story.begin, story.end, out)
-    return out
-
-
-@pytest.fixture(scope="module")
-def reports(folder: Path, spark_session: SparkSession) -> tuple[dict[str, DataFrame], Any]:
-    return written(spark_session, folder), json.loads((folder / "summary.json").read_text())
-
-
-def test_the_summary_has_what_the_console_reads(folder: Path, reports: tuple[dict[str, DataFrame], Any]) -> None:
+def test_the_summary_has_what_the_console_reads(made: Made, reports: Reports) -> None:
     frames, _ = reports
-    read = msgspec.json.decode((folder / "summary.json").read_bytes(), type=Report)
+    read = msgspec.json.decode((made.folder / "summary.json").read_bytes(), type=Report)
     clusters = frames["dead_letter_clusters"].collect() if "dead_letter_clusters" in frames else []
     found = [(cause.dead_letters, cause.at_rest, cause.queues, cause.reasons) for cause in read.causes]
     assert found == [(row["dead_letters"], row["at_rest"], row["queues"], row["reasons"]) for row in clusters]
     assert all(cause.says for cause in read.causes)
 
 
-def test_a_report_says_each_stage_when_it_begins(folder: Path, reports: tuple[dict[str, DataFrame], Any]) -> None:
-    said, (frames, summary) = (folder / "said").read_text().splitlines(), reports
+def test_a_report_says_each_stage_when_it_begins(made: Made, reports: Reports) -> None:
+    said, (frames, summary) = [line for line in made.said if "starting Spark" not in line], reports
     assert said[0] == "leaseway report: reading messages, 0 s so far"
     begun = [line.partition(",")[0].removeprefix("leaseway report: ") for line in said]
     assert begun[:5] == [
@@ -134,13 +64,11 @@ def test_a_report_says_each_stage_when_it_begins(folder: Path, reports: tuple[di
     assert "800 calls were counted as 572" in summary["requests"]
 
 
-def test_a_report_leaves_those_of_other_days_as_they_are(story: Story) -> None:
-    names = ["2026-02-01T000000--2026-02-02T000000", "2026-02-02T000000--2026-02-03T000000"]
-    assert sorted(path.name for path in story.two_days_out.iterdir()) == names
-    for name, said in zip(names, story.two_days, strict=True):
-        page = story.two_days_out / name / "report.html"
-        assert said[0].startswith(f"{page} (made in ") and said[1:] == ["status 0"]
-        assert f"{name[:10]} 00:00 to" in page.read_text()
+def test_a_report_leaves_those_of_other_days_as_they_are(made: Made) -> None:
+    out, page = made.folder.parent, made.folder / "report.html"
+    assert {path.name for path in out.iterdir()} == {OTHER_DAY, made.folder.name}
+    assert (out / OTHER_DAY / "report.html").read_text() == "of another day"
+    assert made.printed[0].startswith(f"{page} (made in ") and made.printed[1:] == ["status 0"]
 
 
 def test_redrive_by_sql_moves_what_is_chosen_and_a_second_run_moves_nothing(story: Story) -> None:
@@ -152,7 +80,7 @@ def test_redrive_by_sql_moves_what_is_chosen_and_a_second_run_moves_nothing(stor
     ]
 
 
-def test_tallies_are_what_the_client_counted(story: Story, reports: tuple[dict[str, DataFrame], Any]) -> None:
+def test_tallies_are_what_the_client_counted(story: Story, reports: Reports) -> None:
     books, (frames, _) = story.books, reports
     found = (
         frames["tallies"].groupBy("queue", "tag", "principal", "measure").sum("requests", "messages", "bytes").collect()
@@ -176,12 +104,12 @@ def test_tallies_are_what_the_client_counted(story: Story, reports: tuple[dict[s
     )
 
 
-def test_each_report_agrees_with_the_client(story: Story, reports: tuple[dict[str, DataFrame], Any]) -> None:
+def test_each_report_agrees_with_the_client(story: Story, reports: Reports) -> None:
     messages, (frames, summary) = story.books.messages, reports
     by_tag = {(row["queue"], row["tag"]): row for row in frames["redelivery"].collect()}
     latency = {(row["queue"], row["tag"], row["measure"]): row["count"] for row in frames["latency_total"].collect()}
-    open_ = {(row["queue"], row["tag"]): row["open"] for row in summary["open"]}
-    last = frames["backlog"].orderBy("minute").groupBy("queue", "tag").agg({"minute": "max"}).count()
+    open_ = {(row["queue"], row["tag"]): row["open"] for row in summary["open"] if row["queue"] in (QUEUE, DEAD)}
+    last = frames["backlog"].where(OURS).orderBy("minute").groupBy("queue", "tag").agg({"minute": "max"}).count()
 
     for tag in ("default", "audit"):
         assert by_tag[QUEUE, tag]["deliveries"] == messages[QUEUE, tag, "leased"]
@@ -221,12 +149,15 @@ def test_each_report_agrees_with_the_client(story: Story, reports: tuple[dict[st
     assert created.items() <= audited.items()
 
 
-def test_the_page_says_what_the_client_counted(story: Story, folder: Path, chromium: Page) -> None:
-    sent = len(NATIVE) + sum(count for (*_, what), count in story.books.sent.items() if what == "messages")
+def test_the_page_says_what_the_clients_counted(story: Story, made: Made, chromium: Page) -> None:
+    used = {what: sum(n for (_, kind), n in story.client.messages.items() if kind == what) for what in USED}
+    sent = len(NATIVE) + used["sent"]
+    sent += sum(count for (*_, what), count in story.books.sent.items() if what == "messages")
     received, acked = (
-        sum(n for (_, _, kind), n in story.books.messages.items() if kind == what) for what in ("leased", "acked")
+        used[what] + sum(n for (_, _, kind), n in story.books.messages.items() if kind == what)
+        for what in ("leased", "acked")
     )
-    address = (folder / "report.html").as_uri()
+    address = (made.folder / "report.html").as_uri()
 
     chromium.open(address)
 
@@ -237,7 +168,7 @@ def test_the_page_says_what_the_client_counted(story: Story, folder: Path, chrom
         "7",
         "7",
     )
-    assert tiles["not settled at the end"] == "1" and [
+    assert tiles["not settled at the end"] == str(1 + 20 + 3 + 3) and [
         value for name, value in tiles.items() if name.startswith("sent")
     ] == [str(sent)]
     assert (chromium.requests, chromium.complaints) == ([address], [])
@@ -268,8 +199,6 @@ def test_the_views_say_the_same(story: Story, spark_session: SparkSession) -> No
 
 
 def test_a_span_reads_only_what_is_in_it(story: Story, spark_session: SparkSession) -> None:
-    from spark.frames.source import Span
-
     whole = (
         Tables(spark_session, story.log)
         .messages()
@@ -282,7 +211,7 @@ def test_a_span_reads_only_what_is_in_it(story: Story, spark_session: SparkSessi
     low = int(middle.timestamp() * 1000)
     later = Tables(spark_session, story.log, Span(from_ms=low)).messages().where("queue = 'jobs'").count()
     offsets = {f"lw.q.{QUEUE}": {0: 3}, f"lw.q.{DEAD}": {0: 0}}
-    first = read(spark_session, story.log, {"subscribePattern": r"lw\.q\..*"}, Span(to_offsets=offsets)).count()
+    first = read(spark_session, story.log, some_queues(story.log, [QUEUE, DEAD]), Span(to_offsets=offsets)).count()
 
     assert later == len([row for row in whole if row["sent_at"] >= whole[10]["sent_at"]])
     assert first == 3
@@ -295,23 +224,19 @@ def test_a_span_reads_only_what_is_in_it(story: Story, spark_session: SparkSessi
 
 
 def test_the_stream_comes_to_the_totals_of_the_batch_after_a_kill(
-    story: Story, reports: tuple[dict[str, DataFrame], Any], spark_session: SparkSession
+    story: Story, reports: Reports, before: int, streamed: Path, spark_session: SparkSession
 ) -> None:
     frames, _ = reports
     columns = ("minute", "queue", "tag", "principal", "measure", "requests", "messages", "bytes")
-    before = len(rows_of(live_counts(spark_session, story.live_folder), *columns))
+    live, batch = live_counts(spark_session, streamed), frames["tallies"].where(OURS)
 
-    Live(spark_session, story.log, story.live_folder, "lw.rates").run(None)
-
-    live, batch = live_counts(spark_session, story.live_folder), frames["tallies"]
     assert 0 < before < batch.count()
-    assert rows_of(live, *columns) == rows_of(batch, *columns)
-    days = daily_of(live)
-    assert rows_of(days, *sorted(days.columns)) == rows_of(frames["daily"], *sorted(days.columns))
+    assert rows_of(live.where(OURS), *columns) == rows_of(batch, *columns)
+    days, daily = daily_of(live.where(OURS)), frames["daily"].where(f"queueName IN ('{QUEUE}', '{DEAD}')")
+    assert rows_of(days, *sorted(days.columns)) == rows_of(daily, *sorted(days.columns))
     leases = ("minute", "queue", "tag", "below_ms", "count", "sum_ms")
-    assert rows_of(live_leases(spark_session, story.live_folder), *leases) == rows_of(
-        frames["lease_histogram"], *leases
-    )
+    histogram = live_leases(spark_session, streamed).where(OURS)
+    assert rows_of(histogram, *leases) == rows_of(frames["lease_histogram"].where(OURS), *leases)
     told: dict[tuple[Any, ...], int] = {}
     for row in read(spark_session, story.log, one_topic("lw.rates")).select("value").collect():
         rate = json.loads(row["value"])
