@@ -22,6 +22,7 @@ TEST_STAMP := .venv/.test-$(call sum,requirements/test.lock)
 BROKER_JARS := $(LW_JARS)/.make-broker-$(call sum,facade/programs/stack/processes/ivy.xml facade/programs/stack/class_archive.py)
 SPARK_JARS := $(LW_JARS)/.make-spark-$(call sum,facade/programs/stack/processes/ivy.xml spark/warm_up.py)
 LAKE_JARS := $(LW_JARS)/.make-lake-$(call sum,facade/programs/stack/processes/ivy.xml)
+S3_JARS := $(LW_JARS)/.make-s3-$(call sum,facade/programs/stack/processes/ivy.xml)
 # Clients of other services, for the tests: each lock in a folder of its own, and programs of the JavaScript and Go worlds.
 CLIENT_LOCKS := $(wildcard tests/conformance/*/*.lock tests/spark/*.lock)
 CLIENT_SOURCES := tests/conformance/sqs/celery.lock:kombu
@@ -55,11 +56,12 @@ setup: ## all of it, also what the tests need; nothing to do = under a second
 # The compiler and what is fetched need not wait for each other; what pip installs does, and
 # what Ivy does: each has one folder.
 .PHONY: everything
-everything: spark $(BROKER_JARS) $(DEMO_STAMP) $(TEST_STAMP) $(CLIENTS_STAMP) $(FRONT_STAMP)
+everything: spark $(S3_JARS) $(BROKER_JARS) $(DEMO_STAMP) $(TEST_STAMP) $(CLIENTS_STAMP) $(FRONT_STAMP)
 ifdef IN_TURN
 $(DEMO_STAMP): | $(SPARK_STAMP)
 $(TEST_STAMP): | $(DEMO_STAMP)
-$(BROKER_JARS): | $(LAKE_JARS)
+$(BROKER_JARS): | $(S3_JARS)
+$(S3_JARS): | $(LAKE_JARS)
 $(LAKE_JARS): | $(SPARK_JARS)
 endif
 
@@ -80,7 +82,7 @@ $(SPARK_STAMP) $(OTEL_STAMP) $(DEMO_STAMP) $(TEST_STAMP): .venv/.%: $(RUN_STAMP)
 	@$(call install,$(firstword $(subst -, ,$*)))
 	@rm -f .venv/.$(firstword $(subst -, ,$*))-* && touch $@
 
-$(BROKER_JARS) $(SPARK_JARS) $(LAKE_JARS): $(LW_JARS)/.make-%: $(RUN_STAMP)
+$(BROKER_JARS) $(SPARK_JARS) $(LAKE_JARS) $(S3_JARS): $(LW_JARS)/.make-%: $(RUN_STAMP)
 	@test -f $@ || $(BIN)/leaseway jars $(firstword $(subst -, ,$*))
 	@rm -f $(LW_JARS)/.make-$(firstword $(subst -, ,$*))-* && touch $@
 

@@ -74,15 +74,16 @@ def _ask_tables(given: argparse.Namespace) -> None:
     from spark.frames.source import span_of
     from spark.lake.answers.question import found, said
     from spark.lake.answers.stored import VIEWS, Stored
-    from spark.lake.warehouse import Warehouse
+    from spark.lake.places.warehouse import warehouse_of
 
-    tables = found(given)
+    warehouse = warehouse_of(given)
+    as_of_ms = None if warehouse.only_spark else found(warehouse).as_of_ms
     with job("sql", given.master, None) as spark_session:
-        stored = Stored(spark_session, Warehouse(given.warehouse), tables.as_of_ms or 0, span_of(given))
+        stored = Stored(spark_session, warehouse, as_of_ms, span_of(given))
         for name in VIEWS:
             if re.search(rf"\b{name}\b", given.query, re.IGNORECASE):
                 stored.frame(name).createOrReplaceTempView(name)
-        tell("sql", said(tables, "Spark"))
+        tell("sql", said(stored.as_of_ms, "Spark"))
         _print_rows(stored.spark_session, given)
 
 
@@ -129,14 +130,14 @@ def run_lake(given: argparse.Namespace) -> int:
     from spark.frames.session import job
     from spark.lake.commits import Wish
     from spark.lake.lake import Lake
+    from spark.lake.places.warehouse import warehouse_of
     from spark.lake.tables import Overtaken
-    from spark.lake.warehouse import Warehouse
 
-    log = log_of(given)
+    log, warehouse = log_of(given), warehouse_of(given)
     with job("lake", given.master, log) as spark_session, contextlib.suppress(KeyboardInterrupt):
         wish = Wish(given.bodies, given.commit_mib << 20)
         try:
-            Lake(spark_session, log, Warehouse(given.warehouse), wish).run(given.every)
+            Lake(spark_session, log, warehouse, wish).run(given.every)
         except Overtaken as error:
             tell("lake", f"{error}; what it has is whole, and this job ends")
             return 1
@@ -170,11 +171,14 @@ _SHOWN = {"choose": "redrive", "outcomes": "redrive"}
 
 
 def run(job: str, given: argparse.Namespace) -> int:
-    """Runs a job with options that are parsed; 0 done, 1 Kafka failed meanwhile, 2 refused."""
+    """Runs a job with options that are parsed; 0 done, 1 Kafka or the tables failed meanwhile, 2
+    refused.
+    """
     from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
     from pyspark.errors import PySparkException
 
     from spark.frames.source import kafka_failure
+    from spark.lake.places.failures import table_failure
 
     name = _SHOWN.get(job, job)
     try:
@@ -183,10 +187,12 @@ def run(job: str, given: argparse.Namespace) -> int:
         tell(name, str(error))
         return 2
     except (PySparkException, Py4JJavaError) as error:
-        failure = kafka_failure(error)
-        if failure is None:
+        if failure := kafka_failure(error):
+            tell(name, f"Kafka failed: {failure}")
+        elif failure := table_failure(error):
+            tell(name, f"the tables failed: {failure}")
+        else:
             raise
-        tell(name, f"Kafka failed: {failure}")
         return 1
 
 

@@ -22,8 +22,9 @@ def sql_arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--limit", type=int, default=1000, help="maximum rows to print (default 1000)")
     parser.add_argument(
-        "--warehouse", type=Path, metavar="FOLDER", help="ask the tables that `leaseway lake` has written, not Kafka"
+        "--warehouse", metavar="PLACE", help="ask the tables that `leaseway lake` has written, not Kafka"
     )
+    _catalog_argument(parser)
     parser.add_argument(
         "--engine",
         choices=("auto", "duckdb", "spark"),
@@ -69,8 +70,12 @@ def live_arguments(parser: ArgumentParser) -> None:
 def lake_arguments(parser: ArgumentParser) -> None:
     """Options of `lake`."""
     parser.add_argument(
-        "--warehouse", type=Path, required=True, metavar="FOLDER", help="folder of the tables, made when missing"
+        "--warehouse",
+        required=True,
+        metavar="PLACE",
+        help="the tables: a folder, made when missing; s3a://bucket/prefix; or what a REST catalog calls them",
     )
+    _catalog_argument(parser)
     parser.add_argument(
         "--every",
         type=float,
@@ -95,7 +100,8 @@ def lake_arguments(parser: ArgumentParser) -> None:
 
 def server_arguments(parser: ArgumentParser) -> None:
     """Options of `spark-server`."""
-    parser.add_argument("--warehouse", type=Path, required=True, metavar="FOLDER", help="folder of the tables")
+    parser.add_argument("--warehouse", required=True, metavar="PLACE", help="the tables, as `leaseway lake` has it")
+    _catalog_argument(parser)
     parser.add_argument("--port", type=int, default=15002, help="port of this machine (default 15002)")
     parser.add_argument("--master", default="local[2]", help="Spark master (default local[2])")
 
@@ -120,6 +126,15 @@ def choice_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--queue", metavar="NAME", help="only dead letters of this dead-letter queue (default: of all)")
     _span_arguments(parser)
     _job_arguments(parser)
+
+
+def _catalog_argument(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--catalog",
+        metavar="URL",
+        help="what says which state of the tables counts: postgresql://user@host:port/database (password: PGPASSWORD), "
+        "or http(s)://... of an Iceberg REST catalog (default: a SQLite file in the folder)",
+    )
 
 
 def _span_arguments(parser: ArgumentParser) -> None:

@@ -22,8 +22,8 @@ from spark.lake.commits import Commits, Wish
 from spark.lake.feeds import FEEDS
 from spark.lake.maintenance import maintain
 from spark.lake.messages import masked_queues
+from spark.lake.places.warehouse import AS_OF, Warehouse
 from spark.lake.tables import Catalog
-from spark.lake.warehouse import AS_OF, Warehouse
 
 _LOG = "leaseway.log"
 
@@ -35,7 +35,7 @@ class Lake:
 
     def __init__(self, spark_session: SparkSession, log: Log, warehouse: Warehouse, wish: Wish) -> None:
         self._log = log
-        warehouse.folder.mkdir(parents=True, exist_ok=True)
+        warehouse.make()
         self._catalog = Catalog(spark_session, warehouse)
         self.session = self._catalog.spark_session
         self.tables = self._catalog.open()

@@ -16,8 +16,8 @@ from pyspark.sql import functions as F
 
 from spark.frames.session import beside
 from spark.lake.offsets import PROPERTY, Held, parse, text_of
+from spark.lake.places.warehouse import CATALOG, NAMESPACE, Warehouse
 from spark.lake.shapes import SHAPES, Shape
-from spark.lake.warehouse import CATALOG, NAMESPACE, Warehouse
 
 _PROPERTIES = {
     "format-version": "2",
@@ -169,7 +169,13 @@ class Table:
         """Deletes the files of the table's folder that no snapshot has and that are older: those of
         commits that were not. How many.
         """
-        done = self._actions().deleteOrphanFiles(self._table()).olderThan(int(time.time() * 1000) - older_ms).execute()
+        table = self._table()
+        if table.currentSnapshot() is None:
+            return 0  # It may have no folder yet.
+        action = self._actions().deleteOrphanFiles(table).olderThan(int(time.time() * 1000) - older_ms)
+        # Hadoop, which lists files otherwise, knows no S3 here.
+        listed_by_iceberg = str(table.location()).startswith("s3")
+        done = action.usePrefixListing(listed_by_iceberg).execute()
         places, count = done.orphanFileLocations().iterator(), 0
         while places.hasNext():
             places.next()

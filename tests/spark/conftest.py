@@ -13,7 +13,7 @@ from facade.programs.stack.processes.programs import find_java
 from facade.programs.stack.processes.spark_submit import CONNECTORS, class_archive, connectors
 from spark.frames.log import Log
 from spark.frames.session import session
-from spark.lake.warehouse import Warehouse
+from spark.lake.places.warehouse import Warehouse
 from tests.browser.chromium import Page, page
 from tests.browser.fetch import browser
 from tests.clients import NotFetched
@@ -43,7 +43,7 @@ def found_spark() -> str:
     """The connectors for `spark.jars`; a test that needs what is not here is skipped."""
     try:
         find_java()
-        return ",".join(map(str, connectors((*CONNECTORS, "lake"))))
+        return ",".join(map(str, connectors((*CONNECTORS, "lake", "s3"))))
     except StackError as error:
         absent(str(error))
 

@@ -25,7 +25,7 @@ from spark.frames.log import Log
 from spark.frames.tables import Tables
 from spark.lake.commits import Wish
 from spark.lake.lake import Lake
-from spark.lake.warehouse import Warehouse
+from spark.lake.places.warehouse import Warehouse
 
 BEGIN_MS = int(datetime(2026, 3, 1, tzinfo=UTC).timestamp() * 1000)
 LAST_MS = BEGIN_MS + 25 * 3_600_000  # Behind what `fill` writes.

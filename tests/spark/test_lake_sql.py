@@ -24,7 +24,7 @@ from spark.frames.tables import Tables
 from spark.lake.answers.question import answered, found
 from spark.lake.answers.small import answer, tables_of
 from spark.lake.answers.stored import Stored
-from spark.lake.warehouse import Warehouse
+from spark.lake.places.warehouse import Warehouse
 from spark.sql_job import lines
 from tests.spark.lake_log import LAST_MS
 
@@ -124,7 +124,16 @@ def test_a_span_cuts_tables_as_it_cuts_the_log(spark_session: SparkSession, log:
 
 
 def given(**fields: Any) -> Namespace:
-    plain = {"warehouse": None, "engine": "auto", "begin": None, "end": None, "limit": 10, "format": "csv", "query": ""}
+    plain = {
+        "warehouse": None,
+        "catalog": None,
+        "engine": "auto",
+        "begin": None,
+        "end": None,
+        "limit": 10,
+        "format": "csv",
+        "query": "",
+    }
     return Namespace(**{**plain, **fields})
 
 
@@ -146,7 +155,7 @@ def test_auto_asks_spark_where_duckdb_may_mean_something_else(
     with pytest.raises(BadOption, match="give --warehouse"):
         answered(given(engine="duckdb"))
     with pytest.raises(BadOption, match="has no tables that can be read"):
-        found(given(warehouse=tmp_path))
+        found(Warehouse(tmp_path))
 
 
 def test_a_small_question_needs_no_jvm_and_no_pyspark(warehouse: Warehouse) -> None:

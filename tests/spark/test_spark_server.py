@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from facade.programs.stack.processes.ports import free_port
-from spark.lake.warehouse import Warehouse
+from spark.lake.places.warehouse import Warehouse
 from tests.clients import NotFetched, fetched
 from tests.conftest import absent
 

@@ -9,11 +9,10 @@ import os
 import sys
 from pathlib import Path
 
-from facade.programs.stack.processes.spark_submit import CONNECTORS, ONE_COMPILER, submit_arguments
+from facade.programs.stack.processes.errors import StackError
+from facade.programs.stack.processes.spark_submit import CONNECTORS, ONE_COMPILER, submit_arguments, table_sets
 
 _QUICK = {"sql": ONE_COMPILER, "choose": ONE_COMPILER, "outcomes": ONE_COMPILER}
-# Iceberg's jar is large, so only who needs it has it on the class path.
-_SETS = (*CONNECTORS, "lake")
 
 
 def run(job: str, given: argparse.Namespace) -> int:
@@ -25,7 +24,7 @@ def run(job: str, given: argparse.Namespace) -> int:
 
     # Options of the JVM count only before it starts, and PySpark starts it: so they go by the
     # environment.
-    os.environ["PYSPARK_SUBMIT_ARGS"] = submit_arguments(*_QUICK.get(job, ()), sets=_SETS if _asks_tables(job, given) else CONNECTORS)
+    os.environ["PYSPARK_SUBMIT_ARGS"] = submit_arguments(*_QUICK.get(job, ()), sets=_sets(job, given))
     os.environ["PYSPARK_PYTHON"] = sys.executable
     settings = settings_of(given.data)
     named = {"bootstrap": given.bootstrap or settings.kafka_bootstrap, "prefix": given.prefix or settings.topic_prefix}
@@ -36,5 +35,16 @@ def run(job: str, given: argparse.Namespace) -> int:
     return run_job(job, argparse.Namespace(**{**vars(given), **named}))
 
 
-def _asks_tables(job: str, given: argparse.Namespace) -> bool:
-    return job == "lake" or (job == "sql" and given.warehouse is not None)
+def _sets(job: str, given: argparse.Namespace) -> tuple[str, ...]:
+    """Iceberg's jars are large, so only who needs them has them on the class path. Raises
+    StackError: no such warehouse.
+    """
+    if job != "lake" and not (job == "sql" and given.warehouse is not None):
+        return CONNECTORS
+    from spark.frames.log import BadOption
+    from spark.lake.places.warehouse import warehouse_of
+
+    try:
+        return table_sets(warehouse_of(given).on_s3)
+    except BadOption as error:
+        raise StackError(str(error)) from None

@@ -53,7 +53,7 @@ def job(given: argparse.Namespace) -> int:
     """Runs `sql`, `report`, `live` or `lake`. What DuckDB answers from tables, it answers before
     anything of Spark's or of the service is imported.
     """
-    if given.command.name == "sql" and given.warehouse is not None and given.engine != "spark":
+    if given.command.name == "sql" and (given.warehouse, given.catalog) != (None, None):
         from spark.frames.log import BadOption
         from spark.lake.answers.question import answered
         from spark.progress import tell
@@ -83,13 +83,15 @@ def server(given: argparse.Namespace) -> int:
     from facade.programs.stack.processes.spark_submit import serve
     from spark.frames.log import BadOption
     from spark.lake.answers.question import found
-    from spark.lake.warehouse import Warehouse
+    from spark.lake.places.warehouse import warehouse_of
 
     try:
-        found(given)
+        warehouse = warehouse_of(given)
+        if not warehouse.only_spark:
+            found(warehouse)
     except BadOption as error:
         raise StackError(str(error)) from None
-    return serve(Warehouse(given.warehouse).session_settings, given.port, given.master)
+    return serve(warehouse, given.port, given.master)
 
 
 def redrive_arguments(parser: argparse.ArgumentParser) -> None:

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from spark.frames.log import BadOption, epoch_ms, moment
 from spark.lake.answers.small import NoWarehouse, Tables, answer, tables_of
 from spark.lake.answers.subset import NotCommon
-from spark.lake.warehouse import Warehouse
+from spark.lake.places.warehouse import Warehouse, warehouse_of
 from spark.progress import tell
 
 
@@ -19,11 +19,10 @@ def answered(given: Namespace) -> int | None:
     """Prints the answer to `sql` when DuckDB has it; the exit status, None = Spark must be asked.
     Raises BadOption.
     """
-    if given.warehouse is None and given.engine == "duckdb":
-        raise BadOption("--engine duckdb reads tables: give --warehouse")
-    if given.warehouse is None or given.engine == "spark":
+    warehouse = _for_duckdb(given)
+    if warehouse is None:
         return None
-    tables = found(given)
+    tables = found(warehouse)
     try:
         import duckdb
     except ImportError:
@@ -40,24 +39,44 @@ def answered(given: Namespace) -> int | None:
             return 2
         tell("sql", f"DuckDB is not asked: {about}")
         return None
-    tell("sql", said(tables, "DuckDB"))
+    tell("sql", said(tables.as_of_ms, "DuckDB"))
     for line in got.lines(given.format):
         sys.stdout.write(line + "\n")
     return 0
 
 
-def found(given: Namespace) -> Tables:
-    """The tables of `--warehouse`. Raises BadOption: there are none."""
+def _for_duckdb(given: Namespace) -> Warehouse | None:
+    """The warehouse, when DuckDB is to be asked of it; what it can't read is said. Raises
+    BadOption.
+    """
+    if given.warehouse is None:
+        if given.engine == "duckdb" or given.catalog is not None:
+            asked = "--catalog" if given.catalog is not None else "--engine duckdb"
+            raise BadOption(f"{asked} is about tables: give --warehouse")
+        return None
+    warehouse = warehouse_of(given)
+    if given.engine == "spark":
+        return None
+    if warehouse.only_spark is not None:
+        if given.engine == "duckdb":
+            raise BadOption(f"--engine duckdb can't read {warehouse.only_spark}: leave it out, and Spark answers")
+        tell("sql", f"DuckDB is not asked: it can't read {warehouse.only_spark}")
+        return None
+    return warehouse
+
+
+def found(warehouse: Warehouse) -> Tables:
+    """The tables of a folder with its catalog. Raises BadOption: there are none."""
     try:
-        tables = tables_of(Warehouse(given.warehouse))
+        tables = tables_of(warehouse)
     except NoWarehouse as error:
         raise BadOption(f"--warehouse: {error}") from None
     if tables.as_of_ms is None:
-        raise BadOption(f"--warehouse: no `leaseway lake` has copied a log into {given.warehouse} yet")
+        raise BadOption(f"--warehouse: no `leaseway lake` has copied a log into {warehouse.place} yet")
     return tables
 
 
-def said(tables: Tables, engine: str) -> str:
+def said(as_of_ms: int | None, engine: str) -> str:
     """As of when an answer is, and whose it is."""
-    when = datetime.fromtimestamp((tables.as_of_ms or 0) / 1000, UTC)
+    when = datetime.fromtimestamp((as_of_ms or 0) / 1000, UTC)
     return f"answered by {engine} from tables, as of {when:%Y-%m-%dT%H:%M:%SZ}"

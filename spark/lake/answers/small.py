@@ -16,7 +16,7 @@ from importlib.resources import files
 from typing import Any
 
 from spark.lake.answers.subset import NotCommon, names_of, spelt
-from spark.lake.warehouse import AS_OF, CATALOG, NAMESPACE, Warehouse
+from spark.lake.places.warehouse import AS_OF, CATALOG, NAMESPACE, Warehouse
 from spark.printed import cell, csv_line, table
 
 # The views that are tables as they are; which column `--from` and `--to` are about.
@@ -97,7 +97,7 @@ def tables_of(warehouse: Warehouse) -> Tables:
                 (*here, AS_OF),
             ).fetchone()
     except sqlite3.Error as error:
-        raise NoWarehouse(f"{warehouse.folder} has no tables that can be read: {error}") from None
+        raise NoWarehouse(f"{warehouse.place} has no tables that can be read: {error}") from None
     return Tables(found, int(noted[0]) if noted else None)
 
 

@@ -6,12 +6,13 @@ from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from spark.frames.columns import QUEUES
+from spark.frames.log import BadOption
 from spark.frames.session import empty
 from spark.frames.source import ALL, Span
 from spark.lake.answers.small import TIMES
+from spark.lake.places.warehouse import AS_OF, CATALOG, NAMESPACE, Warehouse
 from spark.lake.shapes import SHAPES
 from spark.lake.tables import Catalog
-from spark.lake.warehouse import Warehouse
 from spark.rules.deliveries import dead_letters_of, deliveries_of
 from spark.rules.floors import RUNS
 
@@ -19,13 +20,17 @@ VIEWS = (*SHAPES, "queues", "deliveries", "dead_letters")
 
 
 class Stored:
-    """The frames of a warehouse in one span, as of `as_of_ms`: when the last copy had begun."""
+    """The frames of a warehouse in one span, as of `as_of_ms`: when the last copy had begun (epoch
+    ms; None = the catalog is asked). Raises BadOption: no copy has ended yet.
+    """
 
-    def __init__(self, spark_session: SparkSession, warehouse: Warehouse, as_of_ms: int, span: Span = ALL) -> None:
+    def __init__(
+        self, spark_session: SparkSession, warehouse: Warehouse, as_of_ms: int | None, span: Span = ALL
+    ) -> None:
         catalog = Catalog(spark_session, warehouse)
         self.spark_session = catalog.spark_session  # Of all frames here.
+        self.as_of_ms = _noted(catalog, warehouse) if as_of_ms is None else as_of_ms
         self._tables = catalog.open()
-        self._as_of_ms = as_of_ms
         self._span = span
 
     def frame(self, name: str) -> DataFrame:
@@ -50,7 +55,7 @@ class Stored:
         return placed.where((F.col("place") == 1) & ~F.col("deleted")).select(*QUEUES.names)
 
     def _deliveries(self) -> DataFrame:
-        end = self._as_of_ms if self._span.to_ms is None else min(self._as_of_ms, self._span.to_ms)
+        end = self.as_of_ms if self._span.to_ms is None else min(self.as_of_ms, self._span.to_ms)
         as_of = F.timestamp_millis(F.lit(end))
         return deliveries_of(self.frame("journal"), self.frame("messages"), as_of)
 
@@ -60,3 +65,12 @@ class Stored:
         # What the log no longer told when the copy began, tables do not tell either.
         runs = empty(self.spark_session, RUNS)
         return dead_letters_of(self.frame("messages"), journal, runs, self._queues())
+
+
+def _noted(catalog: Catalog, warehouse: Warehouse) -> int:
+    """As of when the catalog says the tables are."""
+    there = catalog.spark_session.sql(f"SHOW NAMESPACES IN {CATALOG} LIKE '{NAMESPACE}'").collect()
+    noted = catalog.noted() if there else {}
+    if AS_OF not in noted:
+        raise BadOption(f"--warehouse: no `leaseway lake` has copied a log into {warehouse.place} yet")
+    return int(noted[AS_OF])

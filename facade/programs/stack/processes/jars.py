@@ -29,7 +29,8 @@ IVY_SHA256 = "9502aa5aabf0b1484924a13ef4b5d24f121f7f91aab6768f11cc9d0906c0803b"
 SETS = {
     "broker": "the jars of Kafka (44 MB)",
     "spark": "the jars of Spark's connectors (20 MB)",
-    "lake": "the jars of Iceberg and of SQLite (60 MB)",
+    "lake": "the jars of Iceberg, of SQLite and of PostgreSQL (60 MB)",
+    "s3": "the jar with which Iceberg reads and writes S3 (70 MB)",
 }
 PATTERN = "[artifact]-[revision](-[classifier]).[ext]"
 TRIES = 2
@@ -133,13 +134,19 @@ def pinned_version(module: str) -> str:
 
 
 def _command(folder: Path, name: str) -> list[str]:
-    cache = folder.parent
-    command = [find_java(), "-jar", str(ivy(cache / "maven")), "-ivy", str(IVY_FILE), "-confs", name]
+    # -sync removes jars of older pins: two versions of one class on a class path are a riddle.
+    return [*fetch_command(IVY_FILE, folder.parent, name, folder / name / PATTERN), "-sync"]
+
+
+def fetch_command(file: Path, cache: Path, name: str, places: Path) -> list[str]:
+    """The command with which Ivy fetches the jars of a configuration of an ivy.xml to `places`, a
+    pattern. Raises StackError: no Java, no Ivy.
+    """
+    command = [find_java(), "-jar", str(ivy(cache / "maven")), "-ivy", str(file), "-confs", name]
     command += ["-types", "jar", "bundle", "-cache", str(cache / "ivy")]
     if mirror := os.environ.get("LW_IVY_SETTINGS"):
         command += ["-settings", mirror]
-    # -sync removes jars of older pins: two versions of one class on a class path are a riddle.
-    return [*command, "-retrieve", str(folder / name / PATTERN), "-sync"]
+    return [*command, "-retrieve", str(places)]
 
 
 def ivy(cache: Path) -> Path:

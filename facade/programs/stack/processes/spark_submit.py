@@ -9,12 +9,14 @@ with one of another Java or of another Spark, a driver starts as before.
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import re
 import secrets
 import shlex
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
@@ -23,6 +25,7 @@ from facade.programs.stack.processes.errors import StackError
 from facade.programs.stack.processes.jars import archive_of, keep_archive
 from facade.programs.stack.processes.programs import find_java, jars_folder
 from spark.guard import DRIVER_MEMORY, guard
+from spark.lake.places.warehouse import SECRET, Warehouse
 
 _MASTER = re.compile(r"(?:--master[ =]|spark\.master=)(\S+)")
 # Jars that Spark brings itself in the same or a newer version; two of a kind on one class path are
@@ -53,9 +56,9 @@ def command(arguments: Sequence[str]) -> list[str]:
     return [str(program), "--jars", ",".join(map(str, connectors())), *_guard(words, home), *words]
 
 
-def serve(settings: Mapping[str, str], port: int, master: str) -> int:
-    """Becomes a server of Spark Connect for clients of this machine, with the jars of tables;
-    returns only by raising StackError. `settings` are of its sessions.
+def serve(warehouse: Warehouse, port: int, master: str) -> int:
+    """Becomes a server of Spark Connect for clients of this machine, over the tables of a
+    warehouse; returns only by raising StackError.
 
     Everybody on the machine reaches the port, so it wants the token that
     SPARK_CONNECT_AUTHENTICATE_TOKEN has; where there is none, one is made, and said on stderr.
@@ -68,17 +71,33 @@ def serve(settings: Mapping[str, str], port: int, master: str) -> int:
         "spark.connect.grpc.binding.port": str(port),
         "spark.ui.enabled": "false",
         "spark.sql.session.timeZone": "UTC",
-        **settings,
+        **warehouse.session_settings,
     }
+    secret = told.pop(SECRET, None)
     token = os.environ.get(_TOKEN_NAME)
     made = token or secrets.token_urlsafe(24)
     environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, _TOKEN_NAME: made}
     environment.setdefault("SPARK_DRIVER_MEMORY", DRIVER_MEMORY)
     words = [str(home / "bin" / "spark-submit"), "--class", _CONNECT, "--master", master, "--driver-java-options", shlex.join(options)]
-    jars = ",".join(map(str, connectors((*CONNECTORS, "lake"))))
+    jars = ",".join(map(str, connectors(table_sets(warehouse.on_s3))))
     sys.stderr.write(f"leaseway spark-server: sc://localhost:{port}/{'' if token else f';token={made}'} once Spark has started\n")
     sys.stderr.flush()
-    os.execve(words[0], [*words, "--jars", jars, *_settings(told), "spark-internal"], environment)  # noqa: S606 - the command is ours
+    hidden = [] if secret is None else _hidden({SECRET: secret})
+    os.execve(words[0], [*words, "--jars", jars, *hidden, *_settings(told), "spark-internal"], environment)  # noqa: S606 - the command is ours
+
+
+def _hidden(told: Mapping[str, str]) -> list[str]:
+    """Options that tell Spark settings without having them in the command line, which everybody on
+    the machine may read: by a file without a name.
+    """
+    # JSON's escapes are those of a Java properties file.
+    lines = [f"{key} {json.dumps(value)[1:-1].replace(' ', chr(92) + 'u0020')}\n" for key, value in told.items()]
+    with tempfile.TemporaryFile("w", encoding="utf-8") as file:
+        file.write("".join(lines))
+        file.flush()
+        number = os.dup(file.fileno())
+    os.set_inheritable(number, True)
+    return ["--properties-file", f"/dev/fd/{number}", "--load-spark-defaults"]
 
 
 def _settings(told: Mapping[str, str]) -> list[str]:
@@ -117,6 +136,14 @@ def connectors(sets: Sequence[str] = CONNECTORS) -> list[Path]:
             raise StackError(f"no jars in {jars_folder() / name}: run `make spark`, or `leaseway jars {name}`")
         found += jars
     return found
+
+
+def table_sets(on_s3: bool | None) -> tuple[str, ...]:
+    """The sets of jars of a job over tables; where only the catalog knows whether they are on S3,
+    those of S3 when they are here.
+    """
+    wanted = on_s3 or (on_s3 is None and any((jars_folder() / "s3").glob("*.jar")))
+    return (*CONNECTORS, "lake", *(["s3"] if wanted else []))
 
 
 def submit_arguments(*java: str, sets: Sequence[str] = CONNECTORS) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from spark.lake.answers.small import Answer, NoWarehouse, Tables, tables_of
-from spark.lake.warehouse import Warehouse
+from spark.lake.places.warehouse import Warehouse
 
 US = 1_772_366_400_123_456  # 2026-03-01T12:00:00.123456Z
 

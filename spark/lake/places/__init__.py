@@ -1,0 +1,1 @@
+"""Where tables are, and what says which state of them counts."""

@@ -1,0 +1,20 @@
+"""What a catalog or the place of the tables complained of. Must not import PySpark."""
+
+from __future__ import annotations
+
+# A catalog in a database or behind REST, and S3.
+_TELLING = ("org.postgresql.", "org.apache.iceberg.exceptions.", "software.amazon.awssdk.", "org.sqlite.")
+
+
+def table_failure(error: BaseException) -> str | None:
+    """What made a job fail over its tables, in one line: `PSQLException: FATAL: ...`; None =
+    something else.
+    """
+    java = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
+    found = None
+    while java is not None:
+        name = str(java.getClass().getName())
+        if name.startswith(_TELLING):
+            found = f"{name.rpartition('.')[2]}: {str(java.getMessage()).partition(chr(10))[0]}"
+        java = java.getCause()
+    return found
