@@ -26,7 +26,7 @@ COPY engine engine
 COPY facade facade
 COPY --from=front native/target/release/libleaseway_front.so facade/http/sockets/
 COPY spark spark
-RUN pip install --no-deps --no-build-isolation . && leaseway jars spark lake
+RUN pip install --no-deps --no-build-isolation . && leaseway jars spark
 
 RUN useradd --system leaseway && mkdir /reports && chown leaseway /reports
 USER leaseway

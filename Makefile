@@ -21,7 +21,6 @@ DEMO_STAMP := .venv/.demo-$(call sum,requirements/demo.lock)
 TEST_STAMP := .venv/.test-$(call sum,requirements/test.lock)
 BROKER_JARS := $(LW_JARS)/.make-broker-$(call sum,facade/programs/stack/processes/ivy.xml facade/programs/stack/class_archive.py)
 SPARK_JARS := $(LW_JARS)/.make-spark-$(call sum,facade/programs/stack/processes/ivy.xml spark/warm_up.py)
-LAKE_JARS := $(LW_JARS)/.make-lake-$(call sum,facade/programs/stack/processes/ivy.xml)
 S3_JARS := $(LW_JARS)/.make-s3-$(call sum,facade/programs/stack/processes/ivy.xml)
 # Clients of other services, for the tests: each lock in a folder of its own, and programs of the JavaScript and Go worlds.
 CLIENT_LOCKS := $(wildcard tests/conformance/*/*.lock tests/spark/*.lock)
@@ -43,7 +42,7 @@ help: ## print this
 up: $(RUN_STAMP) $(BROKER_JARS) $(FRONT_STAMP) ## start Kafka, Redis and the facade; Ctrl-C stops all (DATA=folder, PORT=number)
 	@exec $(BIN)/leaseway up --data $(DATA) --port $(PORT)
 
-spark: $(SPARK_STAMP) $(SPARK_JARS) $(LAKE_JARS) ## install what `leaseway report`, `sql`, `live`, `lake`, `redrive` and `spark` need
+spark: $(SPARK_STAMP) $(SPARK_JARS) ## install what `leaseway report`, `sql`, `live`, `lake`, `redrive` and `spark` need
 
 otel: $(OTEL_STAMP) ## install what LEASEWAY_TRACES=otlp needs
 
@@ -61,8 +60,7 @@ ifdef IN_TURN
 $(DEMO_STAMP): | $(SPARK_STAMP)
 $(TEST_STAMP): | $(DEMO_STAMP)
 $(BROKER_JARS): | $(S3_JARS)
-$(S3_JARS): | $(LAKE_JARS)
-$(LAKE_JARS): | $(SPARK_JARS)
+$(S3_JARS): | $(SPARK_JARS)
 endif
 
 # setuptools first, from the lock too: source packages are then built with it, not with whatever the registry has newest.
@@ -82,7 +80,7 @@ $(SPARK_STAMP) $(OTEL_STAMP) $(DEMO_STAMP) $(TEST_STAMP): .venv/.%: $(RUN_STAMP)
 	@$(call install,$(firstword $(subst -, ,$*)))
 	@rm -f .venv/.$(firstword $(subst -, ,$*))-* && touch $@
 
-$(BROKER_JARS) $(SPARK_JARS) $(LAKE_JARS) $(S3_JARS): $(LW_JARS)/.make-%: $(RUN_STAMP)
+$(BROKER_JARS) $(SPARK_JARS) $(S3_JARS): $(LW_JARS)/.make-%: $(RUN_STAMP)
 	@test -f $@ || $(BIN)/leaseway jars $(firstword $(subst -, ,$*))
 	@rm -f $(LW_JARS)/.make-$(firstword $(subst -, ,$*))-* && touch $@
 

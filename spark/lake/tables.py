@@ -15,10 +15,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from spark.frames.session import beside
+from spark.frames.source import java_class
 from spark.lake.offsets import PROPERTY, Held, parse, text_of
 from spark.lake.places.warehouse import CATALOG, NAMESPACE, Warehouse
 from spark.lake.shapes import SHAPES, Shape
 
+_ICEBERG = "org.apache.iceberg."
 _PROPERTIES = {
     "format-version": "2",
     # A commit takes one task for each day, so that a day gets one file.
@@ -42,10 +44,8 @@ class Catalog:
         self.spark_session = beside(spark_session)
         for name, value in warehouse.settings.items():
             self.spark_session.conf.set(name, value)
-        jvm: Any = self.spark_session._jvm  # noqa: SLF001 - PySpark knows nothing of Iceberg's tables
-        self._iceberg = jvm.org.apache.iceberg
-        self._session: Any = self.spark_session._jsparkSession  # noqa: SLF001
-        self._util = self._iceberg.spark.Spark3Util
+        self._session: Any = self.spark_session._jsparkSession  # noqa: SLF001 - PySpark knows nothing of Iceberg's tables
+        self._util = self._java("spark.Spark3Util")
 
     def open(self) -> dict[str, Table]:
         """All tables by name; those that are missing are made. Raises Py4JJavaError."""
@@ -64,11 +64,14 @@ class Catalog:
         return self._util.loadIcebergCatalog(self._session, CATALOG)
 
     def _space(self) -> Any:
-        return self._iceberg.catalog.TableIdentifier.parse(f"{NAMESPACE}.x").namespace()
+        return self._java("catalog.TableIdentifier").parse(f"{NAMESPACE}.x").namespace()
+
+    def _java(self, name: str) -> Any:
+        return java_class(self.spark_session, _ICEBERG + name)
 
     def _opened(self, name: str, shape: Shape) -> Table:
         catalog = self._util.loadIcebergCatalog(self._session, CATALOG)
-        place = self._iceberg.catalog.TableIdentifier.parse(f"{NAMESPACE}.{name}")
+        place = self._java("catalog.TableIdentifier").parse(f"{NAMESPACE}.{name}")
         if not catalog.tableExists(place):
             try:
                 self._make(catalog, place, shape)
@@ -80,11 +83,11 @@ class Catalog:
         return table
 
     def _make(self, catalog: Any, place: Any, shape: Shape) -> None:
-        columns = self._iceberg.spark.SparkSchemaUtil.convert(self._session.parseDataType(shape.columns.json()))
-        spec = self._iceberg.PartitionSpec.builderFor(columns)
-        order = self._iceberg.SortOrder.builderFor(columns)
+        columns = self._java("spark.SparkSchemaUtil").convert(self._session.parseDataType(shape.columns.json()))
+        spec = self._java("PartitionSpec").builderFor(columns)
+        order, nulls_first = self._java("SortOrder").builderFor(columns), self._java("NullOrder").NULLS_FIRST
         for column in shape.order:
-            order = order.asc(column, self._iceberg.NullOrder.NULLS_FIRST)
+            order = order.asc(column, nulls_first)
         maker = catalog.buildTable(place, columns).withSortOrder(order.build())
         maker = maker.withPartitionSpec((spec if shape.day is None else spec.day(shape.day)).build())
         maker.withProperties(_PROPERTIES).create()
@@ -99,8 +102,7 @@ class Table:
         self.shape = shape
         self._path = f"{CATALOG}.{NAMESPACE}.{name}"
         self._seen: int | None = None
-        jvm: Any = spark_session._jvm  # noqa: SLF001 - as in Catalog
-        self._iceberg = jvm.org.apache.iceberg
+        self._util = java_class(spark_session, _ICEBERG + "spark.Spark3Util")
 
     def rows(self) -> DataFrame:
         """All rows, as of now."""
@@ -192,10 +194,10 @@ class Table:
         jvm: Any = self.spark_session._jvm  # noqa: SLF001
         session = self.spark_session._jsparkSession  # noqa: SLF001
         getattr(getattr(jvm, "org.apache.spark.sql.classic.SparkSession$"), "MODULE$").setActiveSession(session)
-        return self._iceberg.spark.actions.SparkActions.get(session)
+        return java_class(self.spark_session, _ICEBERG + "spark.actions.SparkActions").get(session)
 
     def _table(self) -> Any:
-        return self._iceberg.spark.Spark3Util.loadIcebergTable(self.spark_session._jsparkSession, self._path)  # noqa: SLF001
+        return self._util.loadIcebergTable(self.spark_session._jsparkSession, self._path)  # noqa: SLF001
 
 
 def _telling(table: Any) -> Any:

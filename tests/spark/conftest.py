@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Iterator
 
@@ -10,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from facade.programs.stack.processes.errors import StackError
 from facade.programs.stack.processes.programs import find_java
-from facade.programs.stack.processes.spark_submit import CONNECTORS, class_archive, connectors
+from facade.programs.stack.processes.spark_submit import class_archive, connectors, of_s3
 from spark.frames.log import Log
 from spark.frames.session import session
 from spark.lake.places.warehouse import Warehouse
@@ -40,10 +41,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def found_spark() -> str:
-    """The connectors for `spark.jars`; a test that needs what is not here is skipped."""
+    """The class path of a driver, but for S3; a test that needs what is not here is skipped."""
     try:
         find_java()
-        return ",".join(map(str, connectors((*CONNECTORS, "lake", "s3"))))
+        return ":".join(map(str, connectors()))
     except StackError as error:
         absent(str(error))
 
@@ -61,12 +62,13 @@ def _java_options() -> list[str]:
 def spark_session() -> Iterator[SparkSession]:
     """A session of 2 threads. One JVM serves all tests: it takes seconds to start."""
     settings = {
-        "spark.jars": found_spark(),
+        "spark.driver.extraClassPath": found_spark(),
         "spark.driver.memory": "2g",
         "spark.default.parallelism": "1",
         **QUICK_SQL,
         "spark.driver.extraJavaOptions": " ".join(_java_options()),
     }
+    os.environ.update(of_s3(s3=True))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)
         made = session("leaseway tests", "local[2]", settings)

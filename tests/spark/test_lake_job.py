@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from facade.programs.stack.processes.spark_submit import CONNECTORS, ONE_COMPILER, submit_arguments
+from facade.programs.stack.processes.spark_submit import ONE_COMPILER, submit_arguments
 from spark.lake.offsets import Held
 from spark.lake.tables import Table
 from tests.services import Services
@@ -58,7 +58,7 @@ def start(log: Written, folder: Path) -> subprocess.Popen[str]:
     ]
     return subprocess.Popen(
         [sys.executable, "-c", PROGRAM, *words],
-        env={**os.environ, "PYSPARK_SUBMIT_ARGS": submit_arguments(*ONE_COMPILER, sets=(*CONNECTORS, "lake"))},
+        env={**os.environ, "PYSPARK_SUBMIT_ARGS": submit_arguments(*ONE_COMPILER, master="local[2]")},
         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, start_new_session=True,
     )  # fmt: skip
 

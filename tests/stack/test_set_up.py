@@ -58,7 +58,7 @@ def test_up_installs_and_fetches_what_running_needs_alone(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("target", "locks", "sets"), [("demo", {"run", "demo"}, ["broker"]), ("spark", {"run", "spark"}, ["spark", "lake"])]
+    ("target", "locks", "sets"), [("demo", {"run", "demo"}, ["broker"]), ("spark", {"run", "spark"}, ["spark"])]
 )
 def test_the_demo_and_spark_jobs_add_their_own(tmp_path: Path, target: str, locks: set[str], sets: list[str]) -> None:
     found = plan(tmp_path, target)
@@ -73,7 +73,7 @@ def test_what_developers_run_sets_up_all(tmp_path: Path, target: str) -> None:
     found = plan(tmp_path, target)
 
     assert installed(found) == {"run", "spark", "demo", "test"}
-    assert set(re.findall(r"leaseway jars (\w+)", found)) == {"broker", "spark", "lake"}
+    assert set(re.findall(r"leaseway jars (\w+)", found)) == {"broker", "spark"}
     assert (
         "tests.clients" in found
         and "tests.node" in found

@@ -7,12 +7,13 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from facade.programs.stack.processes.errors import StackError
-from facade.programs.stack.processes.spark_submit import CONNECTORS, ONE_COMPILER, submit_arguments, table_sets
+from facade.programs.stack.processes.spark_submit import ONE_COMPILER, of_s3, submit_arguments, with_s3
 
-_QUICK = {"sql": ONE_COMPILER, "choose": ONE_COMPILER, "outcomes": ONE_COMPILER}
+_QUICK = ("sql", "choose", "outcomes")
 
 
 def run(job: str, given: argparse.Namespace) -> int:
@@ -24,7 +25,10 @@ def run(job: str, given: argparse.Namespace) -> int:
 
     # Options of the JVM count only before it starts, and PySpark starts it: so they go by the
     # environment.
-    os.environ["PYSPARK_SUBMIT_ARGS"] = submit_arguments(*_QUICK.get(job, ()), sets=_sets(job, given))
+    master = given.master or "local[2]"
+    s3 = _on_s3(job, given)
+    os.environ.update(of_s3(s3=s3))
+    os.environ["PYSPARK_SUBMIT_ARGS"] = submit_arguments(*_java(job, given), master=master, s3=s3)
     os.environ["PYSPARK_PYTHON"] = sys.executable
     settings = settings_of(given.data)
     named = {"bootstrap": given.bootstrap or settings.kafka_bootstrap, "prefix": given.prefix or settings.topic_prefix}
@@ -35,16 +39,19 @@ def run(job: str, given: argparse.Namespace) -> int:
     return run_job(job, argparse.Namespace(**{**vars(given), **named}))
 
 
-def _sets(job: str, given: argparse.Namespace) -> tuple[str, ...]:
-    """Iceberg's jars are large, so only who needs them has them on the class path. Raises
-    StackError: no such warehouse.
-    """
+def _java(job: str, given: argparse.Namespace) -> Sequence[str]:
+    """Options of the JVM of a job; what goes on for hours gets both compilers."""
+    return ONE_COMPILER if job in _QUICK or (job == "lake" and given.every is None) else ()
+
+
+def _on_s3(job: str, given: argparse.Namespace) -> bool:
+    """Whether a job needs the jar of S3, which is large. Raises StackError: no such warehouse."""
     if job != "lake" and not (job == "sql" and given.warehouse is not None):
-        return CONNECTORS
+        return False
     from spark.frames.log import BadOption
     from spark.lake.places.warehouse import warehouse_of
 
     try:
-        return table_sets(warehouse_of(given).on_s3)
+        return with_s3(warehouse_of(given).on_s3)
     except BadOption as error:
         raise StackError(str(error)) from None

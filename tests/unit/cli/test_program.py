@@ -218,7 +218,7 @@ def test_a_command_of_this_machine_gets_its_arguments_and_gives_its_status(cli: 
     ran = cli("jars", "zzz")
 
     assert ran.code == 2
-    assert ran.err == "leaseway jars: no set of jars is called 'zzz'; there are broker and spark and lake and s3\n"
+    assert ran.err == "leaseway jars: no set of jars is called 'zzz'; there are broker and spark and s3\n"
 
 
 @pytest.mark.parametrize(

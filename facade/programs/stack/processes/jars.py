@@ -28,8 +28,7 @@ IVY_SHA256 = "9502aa5aabf0b1484924a13ef4b5d24f121f7f91aab6768f11cc9d0906c0803b"
 # What can be asked for: the configurations of ivy.xml.
 SETS = {
     "broker": "the jars of Kafka (44 MB)",
-    "spark": "the jars of Spark's connectors (20 MB)",
-    "lake": "the jars of Iceberg, of SQLite and of PostgreSQL (60 MB)",
+    "spark": "the jars of Spark's connectors (80 MB)",
     "s3": "the jar with which Iceberg reads and writes S3 (70 MB)",
 }
 PATTERN = "[artifact]-[revision](-[classifier]).[ext]"
@@ -85,12 +84,13 @@ def pinned_sums() -> dict[str, str]:
     return {name: digest for digest, name in (line.split() for line in SUMS_FILE.read_text().splitlines())}
 
 
-def archive_of(name: str, java: str, jars: Path) -> Path:
-    """Where the class archive of a JVM's jars is, or would be: each Java and each set of jars has
-    one of its own.
+def archive_of(name: str, java: str, *folders: Path) -> Path:
+    """Where the class archive of a JVM that has the jars of these folders is, or would be: each
+    Java and each set of jars has one of its own.
     """
     real = Path(java).resolve()
-    parts = [real, real.stat().st_size, jars.resolve(), *sorted(jar.name for jar in jars.glob("*.jar"))]
+    jars = [part for folder in folders for part in (folder.resolve(), *sorted(jar.name for jar in folder.glob("*.jar")))]
+    parts = [real, real.stat().st_size, *jars]
     return jars_folder() / f"{name}-{hashlib.sha256(repr(parts).encode()).hexdigest()[:16]}.jsa"
 
 

@@ -31,12 +31,14 @@ _MASTER = re.compile(r"(?:--master[ =]|spark\.master=)(\S+)")
 # Jars that Spark brings itself in the same or a newer version; two of a kind on one class path are
 # trouble.
 _SPARK_HAS = ("scala-library", "scala-parallel", "slf4j-api", "lz4-java", "snappy-java", "jsr305", "xz", "spark-tags")
-CONNECTORS = ("spark",)
 # Jobs of some minutes: the collector that does most work in least time.
 _COLLECTOR = "-XX:+UseParallelGC"
 # For a question, Java's first compiler alone: the second one takes more time than it saves. It has
 # room for all of Spark's code only when it is told.
 ONE_COMPILER = ("-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=240m")
+_LOCAL = re.compile(r"local(\[|$)")
+_LAST = "SPARK_DIST_CLASSPATH"
+_SET = "spark"  # Of the jars.
 _CONNECT = "org.apache.spark.sql.connect.service.SparkConnectServer"
 _TOKEN_NAME = "SPARK_CONNECT_AUTHENTICATE_TOKEN"  # noqa: S105 - a name
 # The JVM says on stdout, where the rows go, that it can't use an archive.
@@ -76,14 +78,14 @@ def serve(warehouse: Warehouse, port: int, master: str) -> int:
     secret = told.pop(SECRET, None)
     token = os.environ.get(_TOKEN_NAME)
     made = token or secrets.token_urlsafe(24)
-    environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, _TOKEN_NAME: made}
+    s3 = with_s3(warehouse.on_s3)
+    environment = {**os.environ, **of_s3(s3=s3), "PYSPARK_PYTHON": sys.executable, _TOKEN_NAME: made}
     environment.setdefault("SPARK_DRIVER_MEMORY", DRIVER_MEMORY)
     words = [str(home / "bin" / "spark-submit"), "--class", _CONNECT, "--master", master, "--driver-java-options", shlex.join(options)]
-    jars = ",".join(map(str, connectors(table_sets(warehouse.on_s3))))
     sys.stderr.write(f"leaseway spark-server: sc://localhost:{port}/{'' if token else f';token={made}'} once Spark has started\n")
     sys.stderr.flush()
     hidden = [] if secret is None else _hidden({SECRET: secret})
-    os.execve(words[0], [*words, "--jars", jars, *hidden, *_settings(told), "spark-internal"], environment)  # noqa: S606 - the command is ours
+    os.execve(words[0], [*words, *_class_path(master, s3=s3), *hidden, *_settings(told), "spark-internal"], environment)  # noqa: S606 - the command is ours
 
 
 def _hidden(told: Mapping[str, str]) -> list[str]:
@@ -125,12 +127,12 @@ def spark_home() -> Path:
     return Path(spec.origin).parent
 
 
-def connectors(sets: Sequence[str] = CONNECTORS) -> list[Path]:
-    """The jars of these sets for `spark.jars`: `spark` has Kafka's source and Avro. Raises
-    StackError when they are not there.
+def connectors(*sets: str) -> list[Path]:
+    """The jars of these sets; without one those that Spark always lacks: Kafka's source, Avro,
+    Iceberg and its catalogs. Raises StackError when they are not there.
     """
     found: list[Path] = []
-    for name in sets:
+    for name in sets or (_SET,):
         jars = [jar for jar in sorted((jars_folder() / name).glob("*.jar")) if not jar.name.startswith(_SPARK_HAS)]
         if not jars:
             raise StackError(f"no jars in {jars_folder() / name}: run `make spark`, or `leaseway jars {name}`")
@@ -138,24 +140,42 @@ def connectors(sets: Sequence[str] = CONNECTORS) -> list[Path]:
     return found
 
 
-def table_sets(on_s3: bool | None) -> tuple[str, ...]:
-    """The sets of jars of a job over tables; where only the catalog knows whether they are on S3,
-    those of S3 when they are here.
+def with_s3(on_s3: bool | None) -> bool:
+    """Whether a job over tables gets the jar of S3; where only the catalog knows whether they are
+    there, when it is here.
     """
-    wanted = on_s3 or (on_s3 is None and any((jars_folder() / "s3").glob("*.jar")))
-    return (*CONNECTORS, "lake", *(["s3"] if wanted else []))
+    return on_s3 or (on_s3 is None and any((jars_folder() / "s3").glob("*.jar")))
 
 
-def submit_arguments(*java: str, sets: Sequence[str] = CONNECTORS) -> str:
+def of_s3(*, s3: bool) -> dict[str, str]:
+    """The environment of a driver that has the jar of S3, if it is wanted: behind all others, for
+    an archive is of the first part of a class path. Raises StackError.
+    """
+    there = os.environ.get(_LAST)
+    return {_LAST: ":".join(filter(None, (there, *map(str, connectors("s3")))))} if s3 else {}
+
+
+def _class_path(master: str | None, *, s3: bool = False) -> list[str]:
+    """Options for the driver's class path: of an archive, the JVM uses classes that are there, and
+    none of `--jars`. Those bring the jars to the executors of a cluster; None = perhaps there is
+    one. Raises StackError.
+    """
+    local = master is not None and _LOCAL.match(master)
+    shipped = [] if local else ["--jars", ",".join(map(str, connectors(_SET, *(["s3"] if s3 else []))))]
+    return ["--driver-class-path", ":".join(map(str, connectors())), *shipped]
+
+
+def submit_arguments(*java: str, master: str | None = None, s3: bool = False) -> str:
     """What PySpark starts the driver of a job of ours with (`PYSPARK_SUBMIT_ARGS`): the jars,
-    the memory, more options of the JVM. Raises StackError.
+    the memory, more options of the JVM. `master` None = Spark says. Raises StackError.
     """
     archive = class_archive(find_java())
     options = [_COLLECTOR, *_logs("ERROR"), *java]
     if archive.exists():
         options += [_SILENT, f"-XX:SharedArchiveFile={archive}"]
-    jars, memory = ",".join(map(str, connectors(sets))), os.environ.get("SPARK_DRIVER_MEMORY", DRIVER_MEMORY)
-    return shlex.join(["--jars", jars, "--driver-memory", memory, "--driver-java-options", shlex.join(options), "pyspark-shell"])
+    memory = os.environ.get("SPARK_DRIVER_MEMORY", DRIVER_MEMORY)
+    words = [*_class_path(master, s3=s3), "--driver-memory", memory, "--driver-java-options", shlex.join(options)]
+    return shlex.join([*words, "pyspark-shell"])
 
 
 def _logs(level: str) -> list[str]:
@@ -165,7 +185,7 @@ def _logs(level: str) -> list[str]:
 
 def class_archive(java: str) -> Path:
     """Where Spark's class archive is, or would be. Raises StackError: no PySpark."""
-    return archive_of("spark", java, spark_home() / "jars")
+    return archive_of("spark", java, spark_home() / "jars", jars_folder() / _SET)
 
 
 def make_archive(say: Callable[[str], None]) -> None:
@@ -174,7 +194,7 @@ def make_archive(say: Callable[[str], None]) -> None:
     """
     if importlib.util.find_spec("pyspark") is None:
         return
-    keep_archive(class_archive(find_java()), "Spark", "150 MB", _warm_up, say)
+    keep_archive(class_archive(find_java()), "Spark", "200 MB", _warm_up, say)
 
 
 def _warm_up(archive: Path) -> None:
