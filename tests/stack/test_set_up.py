@@ -73,7 +73,7 @@ def test_what_developers_run_sets_up_all(tmp_path: Path, target: str) -> None:
     found = plan(tmp_path, target)
 
     assert installed(found) == {"run", "spark", "demo", "test"}
-    assert set(re.findall(r"leaseway jars (\w+)", found)) == {"broker", "spark"}
+    assert set(re.findall(r"leaseway jars (\w+)", found)) == {"broker", "spark", "s3"}
     assert (
         "tests.clients" in found
         and "tests.node" in found
