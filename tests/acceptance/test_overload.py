@@ -91,12 +91,13 @@ def test_a_flood_on_one_queue_leaves_another_its_answers(up: Up, client: Client)
         time.sleep(1)
         began, before = time.monotonic(), sent.value
         flooded = p99_ms(client, "calm", 200)
-        rate = (sent.value - before) / (time.monotonic() - began)
+        beside = sent.value - before
+        rate = beside / (time.monotonic() - began)
     finally:
         over.set()
         other.join()
     assert other.exitcode == 0
-    assert rate > 1000
+    assert beside > 5 * 200, "that is no flood beside the calm queue"
     print(
         f"p99 of send + receive + ack: quiet {quiet:.1f} ms, beside {rate:.0f} msg/s {flooded:.1f} ms "
         f"({flooded / quiet:.1f}x)"

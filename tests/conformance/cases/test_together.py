@@ -79,7 +79,7 @@ def test_a_lease_that_a_third_changes_lapses_for_all(
     one.create(name)
     (sent,) = one.send(name, "zwölf", attributes={"kind": "retail"})
     (first,) = other.receive(name, wait_s=2)
-    native.extend(name, first.handle, 1)
+    native.extend(name, first.handle, 2)
     assert {str(client.counts(name)) for client in clients.values()} == {str(Counts(0, 1, 0))}
     (again,) = third.receive(name, wait_s=5)
 
