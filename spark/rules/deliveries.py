@@ -37,7 +37,9 @@ def leases(journal: DataFrame, as_of: Column | None = None) -> DataFrame:
     first, moved = F.col("kind").isin(*begins), F.col("kind").isin(*prolongs)
     numbered = told.withColumn("nonce", F.last(F.when(first, F.col("seq")), ignorenulls=True).over(through))
     time = F.struct("seq", "at", "until")
-    rows = numbered.where(F.col("nonce").isNotNull()).groupBy("queue", "tag", *_KEY, "nonce").agg(
+    # In tables a tag that was deleted since has its number for a name.
+    rows = numbered.where(F.col("nonce").isNotNull()).groupBy("queue", *_KEY, "nonce").agg(
+        F.max(F.when(first, F.col("tag"))).alias("tag"),
         F.max(F.when(first, F.col("at"))).alias("received_at"),
         F.max(F.when(first | (moved & ~given_back()), time)).alias("time"),
         F.max(F.when(given_back(), time)).alias("back"),

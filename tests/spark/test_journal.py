@@ -49,6 +49,19 @@ def test_entries_become_a_row_per_offset_with_the_tags_name(spark_session: Spark
     ]
 
 
+def test_a_delivery_is_one_though_its_tag_was_deleted_between_two_copies(spark_session: SparkSession) -> None:
+    """As in tables, whose rows have the names of tags at the time of their copy."""
+    unit = {"queue": "orders", "incarnation": INCARNATION, "partition": 0, "tag_id": 2, "offset": 7}
+    journal = frame(
+        spark_session,
+        JOURNAL,
+        {**unit, "seq": 1, "at": at(5), "kind": "leased", "tag": "billing", "until": at(100)},
+        {**unit, "seq": 2, "at": at(9), "kind": "acked", "tag": "#2"},
+    )
+
+    assert rows_of(leases(journal), "tag", "nonce", "how", "lease_ms") == [("billing", 1, "acked", 4)]
+
+
 def test_entries_that_were_appended_again_count_once(spark_session: SparkSession) -> None:
     def entry(seq: int, offset: int) -> JournalEntry:
         return JournalEntry(seq, BEGIN_MS, "acked", 0, [offset])

@@ -97,11 +97,11 @@ def receive_the_rest(books: Books, up: Up) -> None:
 
 
 def kill_live_job_in_mid_work(conf: Path, data: Path, folder: Path) -> None:
-    """`leaseway live` in small micro-batches, killed with its JVM as soon as each stream has
-    counted something.
+    """`leaseway live` in small micro-batches, killed with its JVM as soon as one of its streams has
+    counted something: on a quick machine both end within a second of that.
     """
     (conf / "spark-defaults.conf").write_text("".join(f"{name} {value}\n" for name, value in QUICK_SQL.items()))
-    words = ["live", "--data", str(data), "--out", str(folder), "--every", "0", "--batch-records", "5"]
+    words = ["live", "--data", str(data), "--out", str(folder), "--every", "0", "--batch-records", "2"]
     job = subprocess.Popen(
         [sys.executable, "-m", "facade", *words],
         env={**os.environ, "SPARK_CONF_DIR": str(conf), "JAVA_TOOL_OPTIONS": QUICK_JVM},
@@ -110,7 +110,7 @@ def kill_live_job_in_mid_work(conf: Path, data: Path, folder: Path) -> None:
     end = time.monotonic() + 180
     streams = [folder / "tallies" / f"stream={name}" / "batch=0" / "_SUCCESS" for name in ("sends", "events")]
     try:
-        while not all(path.exists() for path in streams):
+        while not any(path.exists() for path in streams):
             assert job.poll() is None and time.monotonic() < end
             time.sleep(0.02)
     finally:
