@@ -177,7 +177,7 @@ def run(job: str, given: argparse.Namespace) -> int:
     from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
     from pyspark.errors import PySparkException
 
-    from spark.frames.source import kafka_failure
+    from spark.frames.failures import kafka_failure
     from spark.lake.places.failures import table_failure
 
     name = _SHOWN.get(job, job)

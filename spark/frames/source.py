@@ -15,6 +15,7 @@ from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame, SparkSession
 
 from schemas.topics import control_topic, queue_topics
+from spark.frames.failures import kafka_failure
 from spark.frames.log import Log, NoBroker, epoch_ms, moment
 
 # A topic may be deleted, or retention move on, while a job reads: what is gone is not a failure of
@@ -190,19 +191,6 @@ def unless_gone(future: Any) -> Any:
         if _reason(error).startswith("UnknownTopicOrPartitionException"):
             return None
         raise
-
-
-def kafka_failure(error: BaseException) -> str | None:
-    """What a Kafka client complained of, when that made the job fail: `TopicAuthorizationException:
-    ...`; None = something else.
-    """
-    java = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
-    while java is not None:
-        name = str(java.getClass().getName())
-        if name.startswith("org.apache.kafka."):
-            return f"{name.rpartition('.')[2]}: {java.getMessage()}"
-        java = java.getCause()
-    return None
 
 
 def _reason(error: Py4JJavaError) -> str:

@@ -14,6 +14,7 @@ from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from spark.frames.failures import causes_of
 from spark.frames.session import beside
 from spark.frames.source import java_class
 from spark.lake.offsets import PROPERTY, Held, parse, text_of
@@ -54,13 +55,13 @@ class Catalog:
 
     def noted(self) -> dict[str, str]:
         """What is noted of the warehouse as a whole."""
-        return {str(key): str(value) for key, value in self._namespaces().loadNamespaceMetadata(self._space()).items()}
+        return {str(key): str(value) for key, value in self._catalog().loadNamespaceMetadata(self._space()).items()}
 
     def note(self, notes: Mapping[str, str]) -> None:
         """Notes something of the warehouse as a whole."""
-        self._namespaces().setProperties(self._space(), dict(notes))
+        self._catalog().setProperties(self._space(), dict(notes))
 
-    def _namespaces(self) -> Any:
+    def _catalog(self) -> Any:
         return self._util.loadIcebergCatalog(self._session, CATALOG)
 
     def _space(self) -> Any:
@@ -70,7 +71,7 @@ class Catalog:
         return java_class(self.spark_session, _ICEBERG + name)
 
     def _opened(self, name: str, shape: Shape) -> Table:
-        catalog = self._util.loadIcebergCatalog(self._session, CATALOG)
+        catalog = self._catalog()
         place = self._java("catalog.TableIdentifier").parse(f"{NAMESPACE}.{name}")
         if not catalog.tableExists(place):
             try:
@@ -191,9 +192,9 @@ class Table:
 
     def _actions(self) -> Any:
         """What Iceberg does to tables. It has threads, which inherit the session of this one."""
-        jvm: Any = self.spark_session._jvm  # noqa: SLF001
         session = self.spark_session._jsparkSession  # noqa: SLF001
-        getattr(getattr(jvm, "org.apache.spark.sql.classic.SparkSession$"), "MODULE$").setActiveSession(session)
+        sessions = java_class(self.spark_session, "org.apache.spark.sql.classic.SparkSession$")
+        getattr(sessions, "MODULE$").setActiveSession(session)
         return java_class(self.spark_session, _ICEBERG + "spark.actions.SparkActions").get(session)
 
     def _table(self) -> Any:
@@ -210,9 +211,4 @@ def _telling(table: Any) -> Any:
 
 
 def _is_validation(error: Py4JJavaError) -> bool:
-    java = error.java_exception
-    while java is not None:
-        if str(java.getClass().getName()) == "org.apache.iceberg.exceptions.ValidationException":
-            return True
-        java = java.getCause()
-    return False
+    return any(name == _ICEBERG + "exceptions.ValidationException" for name, _ in causes_of(error))

@@ -106,7 +106,7 @@ MEANINGS = {
     TOTAL: ("gauge", "Messages, not settled, of all queues that who asks may look at, by `state`."),
     MESSAGES: (
         "gauge",
-        ("The same by `queue`, added up over its tags."),
+        "The same by `queue`, added up over its tags.",
     ),
     AGE: (
         "gauge",
@@ -131,7 +131,7 @@ MEANINGS = {
     ),
     SET_BACK: (
         "gauge",
-        ("Ready messages of noisy groups that are behind those of quiet ones, as far as receives have met them."),
+        "Ready messages of noisy groups that are behind those of quiet ones, as far as receives have met them.",
     ),
     SENT: (
         "counter",
@@ -143,7 +143,7 @@ MEANINGS = {
     **{family: ("counter", _DONE[name]) for family, name in DONE.items()},
     WAITING: (
         "gauge",
-        ("Receives that wait at this worker, by `queue` and `tag`: of the 50 tags with the most."),
+        "Receives that wait at this worker, by `queue` and `tag`: of the 50 tags with the most.",
     ),
     SENT_BYTES: (
         "counter",

@@ -5,19 +5,20 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
 from facade.programs.stack.processes.errors import StackError
 from facade.programs.stack.processes.programs import find_java
-from facade.programs.stack.processes.spark_submit import class_archive, connectors, of_s3
+from facade.programs.stack.processes.spark_submit import connectors, mapped, of_s3
 from spark.frames.log import Log
 from spark.frames.session import session
 from spark.lake.places.warehouse import Warehouse
 from tests.browser.chromium import Page, page
 from tests.browser.fetch import browser
-from tests.clients import NotFetched
+from tests.clients import NotFetched, fetched
 from tests.conftest import absent
 from tests.services import Services
 from tests.spark.lake_log import Written, lake, written_day
@@ -53,9 +54,7 @@ def _java_options() -> list[str]:
     """For the JVM of all tests. It holds some 500 MB, for which a collector with threads of its own
     took a quarter of the CPU.
     """
-    archive = class_archive(find_java())
-    mapped = ["-Xlog:disable", f"-XX:SharedArchiveFile={archive}"] if archive.exists() else []
-    return [QUICK_JVM, "-XX:+UseSerialGC", "-Xmn800m", "-XX:MetaspaceSize=512m", *mapped]
+    return [QUICK_JVM, "-XX:+UseSerialGC", "-Xmn800m", "-XX:MetaspaceSize=512m", *mapped()]
 
 
 @pytest.fixture(scope="session")
@@ -75,6 +74,14 @@ def spark_session() -> Iterator[SparkSession]:
         made.sparkContext.setLogLevel("ERROR")
         yield made
         made.stop()
+
+
+def client_of(lock: Path) -> Path:
+    """The folder with what a lock names; a test that needs what is not here is skipped."""
+    try:
+        return fetched(lock)
+    except NotFetched as error:
+        absent(str(error))
 
 
 @pytest.fixture(scope="session")

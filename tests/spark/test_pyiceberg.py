@@ -13,9 +13,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from schemas.records import Attribute, QueueRecord
-from tests.clients import NotFetched, fetched
-from tests.conftest import absent
 from tests.services import Services
+from tests.spark.conftest import client_of
 from tests.spark.lake_log import UNIT, Written, commit, entry, lake, part, text
 
 LOCK = Path(__file__).with_name("pyiceberg.lock")
@@ -45,10 +44,7 @@ for name in names:
 
 @pytest.fixture(scope="module")
 def client() -> Path:
-    try:
-        return fetched(LOCK)
-    except NotFetched as error:
-        absent(str(error))
+    return client_of(LOCK)
 
 
 def plain(value: Any) -> Any:

@@ -14,8 +14,7 @@ import pytest
 
 from facade.programs.stack.processes.ports import free_port
 from spark.lake.places.warehouse import Warehouse
-from tests.clients import NotFetched, fetched
-from tests.conftest import absent
+from tests.spark.conftest import client_of
 
 STARTED_S = 180.0
 LOCK = Path(__file__).with_name("connect.lock")
@@ -38,10 +37,7 @@ for address in wrong:
 
 @pytest.fixture(scope="module")
 def client() -> Path:
-    try:
-        return fetched(LOCK)
-    except NotFetched as error:
-        absent(str(error))
+    return client_of(LOCK)
 
 
 @pytest.fixture

@@ -72,7 +72,7 @@ def found(warehouse: Warehouse) -> Tables:
     except NoWarehouse as error:
         raise BadOption(f"--warehouse: {error}") from None
     if tables.as_of_ms is None:
-        raise BadOption(f"--warehouse: no `leaseway lake` has copied a log into {warehouse.place} yet")
+        raise warehouse.not_copied
     return tables
 
 

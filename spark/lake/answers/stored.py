@@ -6,7 +6,6 @@ from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from spark.frames.columns import QUEUES
-from spark.frames.log import BadOption
 from spark.frames.session import empty
 from spark.frames.source import ALL, Span
 from spark.lake.answers.small import TIMES
@@ -72,5 +71,5 @@ def _noted(catalog: Catalog, warehouse: Warehouse) -> int:
     there = catalog.spark_session.sql(f"SHOW NAMESPACES IN {CATALOG} LIKE '{NAMESPACE}'").collect()
     noted = catalog.noted() if there else {}
     if AS_OF not in noted:
-        raise BadOption(f"--warehouse: no `leaseway lake` has copied a log into {warehouse.place} yet")
+        raise warehouse.not_copied
     return int(noted[AS_OF])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from spark.frames.failures import causes_of
+
 # A catalog in a database or behind REST, and S3.
 _TELLING = ("org.postgresql.", "org.apache.iceberg.exceptions.", "software.amazon.awssdk.", "org.sqlite.")
 
@@ -10,11 +12,8 @@ def table_failure(error: BaseException) -> str | None:
     """What made a job fail over its tables, in one line: `PSQLException: FATAL: ...`; None =
     something else.
     """
-    java = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
     found = None
-    while java is not None:
-        name = str(java.getClass().getName())
+    for name, java in causes_of(error):
         if name.startswith(_TELLING):
             found = f"{name.rpartition('.')[2]}: {str(java.getMessage()).partition(chr(10))[0]}"
-        java = java.getCause()
     return found

@@ -92,6 +92,11 @@ class Warehouse:
             "spark.sql.defaultCatalog": CATALOG,
         }
 
+    @property
+    def not_copied(self) -> BadOption:
+        """What is wrong where no copy has ended yet."""
+        return BadOption(f"--warehouse: no `leaseway lake` has copied a log into {self.place} yet")
+
     def make(self) -> None:
         """Makes the folder where it is one. Raises OSError."""
         if self.folder is not None:

@@ -65,8 +65,7 @@ def serve(warehouse: Warehouse, port: int, master: str) -> int:
     Everybody on the machine reaches the port, so it wants the token that
     SPARK_CONNECT_AUTHENTICATE_TOKEN has; where there is none, one is made, and said on stderr.
     """
-    home, archive = spark_home(), class_archive(find_java())
-    options = [*_logs("ERROR"), *([_SILENT, f"-XX:SharedArchiveFile={archive}"] if archive.exists() else [])]
+    home, options = spark_home(), [*_logs("ERROR"), *mapped()]
     told = {
         **guard(master),
         "spark.connect.grpc.binding.address": "127.0.0.1",
@@ -169,10 +168,7 @@ def submit_arguments(*java: str, master: str | None = None, s3: bool = False) ->
     """What PySpark starts the driver of a job of ours with (`PYSPARK_SUBMIT_ARGS`): the jars,
     the memory, more options of the JVM. `master` None = Spark says. Raises StackError.
     """
-    archive = class_archive(find_java())
-    options = [_COLLECTOR, *_logs("ERROR"), *java]
-    if archive.exists():
-        options += [_SILENT, f"-XX:SharedArchiveFile={archive}"]
+    options = [_COLLECTOR, *_logs("ERROR"), *java, *mapped()]
     memory = os.environ.get("SPARK_DRIVER_MEMORY", DRIVER_MEMORY)
     words = [*_class_path(master, s3=s3), "--driver-memory", memory, "--driver-java-options", shlex.join(options)]
     return shlex.join([*words, "pyspark-shell"])
@@ -186,6 +182,14 @@ def _logs(level: str) -> list[str]:
 def class_archive(java: str) -> Path:
     """Where Spark's class archive is, or would be. Raises StackError: no PySpark."""
     return archive_of("spark", java, spark_home() / "jars", jars_folder() / _SET)
+
+
+def mapped() -> list[str]:
+    """Java options with which a driver maps the class archive, where there is one. Raises
+    StackError: no Java, no PySpark.
+    """
+    archive = class_archive(find_java())
+    return [_SILENT, f"-XX:SharedArchiveFile={archive}"] if archive.exists() else []
 
 
 def make_archive(say: Callable[[str], None]) -> None:

@@ -3,30 +3,7 @@
 from __future__ import annotations
 
 from spark.lake.places.failures import table_failure
-
-
-class Java:
-    """An exception as py4j has it."""
-
-    def __init__(self, name: str, message: str, cause: Java | None = None) -> None:
-        self._name, self._message, self._cause = name, message, cause
-
-    def getClass(self) -> Java:  # noqa: N802 - Java's name
-        return self
-
-    def getName(self) -> str:  # noqa: N802
-        return self._name
-
-    def getMessage(self) -> str:  # noqa: N802
-        return self._message
-
-    def getCause(self) -> Java | None:  # noqa: N802
-        return self._cause
-
-
-class Failed(Exception):
-    def __init__(self, java: Java) -> None:
-        self.java_exception = java
+from tests.unit.spark.frames.test_failures import Failed, Java
 
 
 def test_the_innermost_cause_that_tells_is_said_by_its_first_line() -> None:
