@@ -33,7 +33,7 @@ class Engine:
         self.log, self.store, self.catalog, self.audit = base.log, base.store, catalog, callers.audit
         self.plane_news = parts.units.plane_news
         self.plane = self.plane_news.plane
-        self.times = base.meters.times.shown
+        self.times, self.requests = base.meters.times.shown, base.meters.requests.add
         gate = Gate(settings, catalog, access, callers.quotas, base.meters)
         verbs = (gate, messages.sends, messages.receives, messages.handles)
         self.messages = MessageService(*verbs) if traces is None else TracedMessages(traces, *verbs)

@@ -20,6 +20,12 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 
+def word_of(error: BaseException) -> str:
+    """Returns the word for what went wrong, as the engine or the dialect has it."""
+    code = getattr(error, "code", None) or getattr(getattr(error, "shape", None), "code", None)
+    return str(getattr(code, "name", code) or type(error).__name__)
+
+
 class NotOurs(Exception):
     """What Kafka has was written with another secret. At the start only, so no dialect knows it."""
 

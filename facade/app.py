@@ -86,6 +86,16 @@ async def _rocketmq(
         await server.stop()
 
 
+def _metrics(settings: Settings, engine: Engine, bounds: Bounds) -> Metrics:
+    return Metrics(
+        lambda: {**engine.counts(), **bounds.counts()},
+        engine.alerts.alarms,
+        settings.worker_label,
+        engine.times,
+        engine.requests,
+    )
+
+
 def create_app(settings: Settings, engine: Engine | None = None, tls: SSLContext | None = None) -> ASGIApp:
     """The ASGI app of one worker. Its lifespan starts and stops the engine, which is made from
     `settings` if not given. `tls` is for the RocketMQ port.
@@ -96,7 +106,7 @@ def create_app(settings: Settings, engine: Engine | None = None, tls: SSLContext
     rocketmq = most // ROCKETMQ_PART if settings.rocketmq_port else 0
     bounds = Bounds(connections=Connections(most - rocketmq))
     intake = Intake(shares=bounds.shares)
-    counts = Metrics(lambda: {**verbs.counts(), **bounds.counts()}, verbs.alerts.alarms, settings.worker_label, verbs.times)
+    counts = _metrics(settings, verbs, bounds)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[dict[str, Bounds]]:

@@ -1,5 +1,5 @@
-"""What the request under way asks: who, which verb, of what. For the audit alone; it decides
-nothing.
+"""What the request under way asks: who, which verb, of what. For the audit and the counts of
+requests; it decides nothing.
 
 Who serves a request sets `current`; the authoriser and the verbs note here what they are asked.
 """
@@ -35,6 +35,7 @@ class Asked(Struct):
     is_change: bool = False  # the verb is, and what was asked for was more than a look
     hidden: bool = False  # the queue was there, and the caller was told that it was not
     others: list[Asked] = field(default_factory=list)
+    caller: str = ""  # who asks, whether or not the engine was asked for a verb
 
 
 current: ContextVar[Asked | None] = ContextVar("asked", default=None)
@@ -68,6 +69,12 @@ def note(principal: str, key_id: str, verb: str, queue: str = "", tag: str = "",
         return
     asked.principal, asked.key_id, asked.verb = principal, key_id, verb
     asked.queue, asked.tag, asked.subject, asked.is_change = queue, tag, subject, is_change
+
+
+def note_caller(principal: str) -> None:
+    """The caller has proved to be somebody, or says so where nobody has to prove it."""
+    if (asked := current.get()) is not None:
+        asked.caller = principal
 
 
 def note_claim(key_id: str) -> None:

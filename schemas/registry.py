@@ -30,6 +30,7 @@ _IDS = {
     "claim.1": 41,
     "history.1": 43,
     "outcomes.1": 44,
+    "requests.1": 45,
 }
 
 

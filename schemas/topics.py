@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import zlib
 from typing import Final
 
 DEFAULT_PREFIX: Final = "lw"  # First part of every topic, and of every key in Redis.
 QUEUE_KEY: Final = "queue/"  # Keys of queues' records in the control topic begin so; the name follows.
 WATCH_KEY: Final = "watch/"  # Keys of what is watched of a queue; its name follows.
 METER_PARTITIONS: Final = 4  # A queue has all of its minutes in one of them.
-METER_DAYS: Final = 35  # Kafka keeps the meters so long.
+METER_DAYS: Final = 35  # Kafka keeps the meters, and the requests, so long.
 
 
 def queue_topics(prefix: str) -> str:
@@ -44,6 +45,16 @@ def half_topic(prefix: str) -> str:
 def meter_topic(prefix: str) -> str:
     """Topic of what requests the queues have seen, minute by minute."""
     return f"{prefix}.meter"
+
+
+def meter_partition(incarnation: str) -> int:
+    """The partition of the meter topic that has a life of a queue."""
+    return zlib.crc32(incarnation.encode()) % METER_PARTITIONS
+
+
+def requests_topic(prefix: str) -> str:
+    """Topic of who has asked for what, minute by minute, and what came of it."""
+    return f"{prefix}.requests"
 
 
 def delay_topic(prefix: str) -> str:

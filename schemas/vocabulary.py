@@ -291,6 +291,11 @@ CHANGES: Final = frozenset((
 ))  # fmt: skip
 
 
+# What came of a request that is no error; else it is the word of the error.
+OK: Final = "ok"
+CLIENT_GONE: Final = "gone"  # did not wait for the answer
+
+
 class Outcome(StrEnum):
     """What came of a request, as the audit tells."""
 

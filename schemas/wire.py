@@ -34,7 +34,7 @@ from schemas.records import (
     TransactionRecord,
     UserRecord,
 )
-from schemas.records.watching import AuditRecord, HistoryRecord, MeterRecord, WatchRecord
+from schemas.records.watching import AuditRecord, HistoryRecord, MeterRecord, RequestsRecord, WatchRecord
 from schemas.registry import schema_id, schema_ids, schema_name, schema_text
 from schemas.unpack import unpack
 from schemas.vocabulary import HEADER_NAME_CHARS
@@ -52,6 +52,7 @@ AnyRecord: TypeAlias = (
     | TransactionRecord
     | ProducerGroupRecord
     | MeterRecord
+    | RequestsRecord
     | WatchRecord
     | DelayRecord
     | AuditRecord
@@ -74,6 +75,7 @@ _TYPES: dict[str, type[AnyRecord]] = {
     "transaction": TransactionRecord,
     "producer_group": ProducerGroupRecord,
     "meter": MeterRecord,
+    "requests": RequestsRecord,
     "watch": WatchRecord,
     "delay": DelayRecord,
     "audit": AuditRecord,

@@ -51,7 +51,11 @@ def wire_watching(*, ground: Ground, meters: Meters, tags_of: Callable[[Queue, S
     statistics, watches = Statistics(history, DayTables(settings.statistics_folder)), Watches(catalog)
     webhook = Webhook(settings.secret, private=settings.webhook_addresses == "all")
     messenger = Messenger(catalog, watches, statistics, webhook, Mail(settings), counters)
-    reporter = Reporter(ground.worker, prefix, minute_ms, log, catalog, meters, counters)
+
+    def dropped(records: int) -> None:
+        counters.count("meter_records_dropped_total", records)
+
+    reporter = Reporter(ground.worker, prefix, minute_ms, log, catalog, meters, dropped)
     ground.queue_gone.connect(reporter.forget_queue)
     return Watching(
         reporter=reporter,

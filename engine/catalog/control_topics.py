@@ -6,7 +6,16 @@ from typing import Final
 
 from engine.log import MAX_RECORD_BYTES, TopicSpec
 from engine.settings import EngineSettings
-from schemas.topics import METER_DAYS, METER_PARTITIONS, control_topic, history_topic, journal_topic, meter_topic, snapshot_topic
+from schemas.topics import (
+    METER_DAYS,
+    METER_PARTITIONS,
+    control_topic,
+    history_topic,
+    journal_topic,
+    meter_topic,
+    requests_topic,
+    snapshot_topic,
+)
 
 # Rebuilds need the journal since the last snapshots only; the rest of this time is for analytics.
 JOURNAL_KEEP_MS = str(30 * 86_400_000)
@@ -23,7 +32,7 @@ KEPT: Final = {_LAG, *_TIMES}
 
 
 def topics_of(s: EngineSettings) -> list[TopicSpec]:
-    """The control topic, the journal, the meters, the snapshots and the histories."""
+    """The control topic, the journal, the meters, the requests, the snapshots and the histories."""
     replicas = {"min.insync.replicas": "2"} if s.replication_factor >= 3 else {}
     flush = {"flush.messages": str(s.flush_messages)} if s.flush_messages else {}
     common = {**_TIMES, "retention.bytes": "-1", **replicas, **flush}
@@ -34,6 +43,7 @@ def topics_of(s: EngineSettings) -> list[TopicSpec]:
         (control_topic(s.topic_prefix), 1, control),
         (journal_topic(s.topic_prefix), s.journal_partitions, {**common, "retention.ms": JOURNAL_KEEP_MS}),
         (meter_topic(s.topic_prefix), METER_PARTITIONS, {**common, "retention.ms": METER_KEEP_MS}),
+        (requests_topic(s.topic_prefix), 1, {**common, "retention.ms": METER_KEEP_MS}),
         (snapshot_topic(s.topic_prefix), s.journal_partitions, snapshots),
         (history_topic(s.topic_prefix), 1, compact),
     ]

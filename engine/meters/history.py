@@ -12,9 +12,8 @@ from collections.abc import Callable
 from engine.errors import LogUnavailable
 from engine.log import Log
 from engine.log.shapes import Record
-from engine.meters.reporter import partition_of
 from schemas.records.watching import MeterRecord
-from schemas.topics import meter_topic
+from schemas.topics import meter_partition, meter_topic
 from schemas.vocabulary import LATE_MS
 from schemas.wire import UndecodableRecord, decode
 
@@ -57,7 +56,7 @@ class History:
         """Gives `add` each record of a life of a queue whose minute began in [from_ms, to_ms).
         Raises LogUnavailable, also when the reading takes 10 s.
         """
-        part = (self._topic, partition_of(incarnation))
+        part = (self._topic, meter_partition(incarnation))
         until = asyncio.get_running_loop().time() + PATIENCE_S
         starts, ends = await asyncio.gather(self._log.offsets_at([part], from_ms), self._log.offsets_at([part], to_ms + LATE_MS))
         offset, end, seen, key = starts.get(part, 0), ends.get(part, 0), Seen(), incarnation.encode()

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from time import monotonic_ns
 from typing import Final
 
 from msgspec import Struct
 
+from engine.meters.requests import RequestCounts
 from engine.meters.times import MessageTimes
 from runtime.signals import Signal
 from schemas.records.watching import MeterRow
@@ -98,11 +99,13 @@ Key = tuple[str, int, Operation]
 class Meters:
     """Cells of the minute that runs. For the tasks of one loop.
 
-    Since the worker began: `empty`, receives that were answered without a message, by queue and
-    tag; `stored`, bytes of messages of sends that Kafka has taken, by queue.
+    `requests`: who has asked, of all requests. Since the worker began: `empty`, receives that were
+    answered without a message, by queue and tag; `stored`, bytes of messages of sends that Kafka
+    has taken, by queue.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, is_queue: Callable[[str], bool] = bool) -> None:
+        """`is_queue`: see `RequestCounts`."""
         # Tells that cells are about to be taken: what was counted elsewhere is to be added.
         self.taken_soon: Signal[[]] = Signal()
         self._cells: dict[Key, Cell] = {}
@@ -111,6 +114,7 @@ class Meters:
         self.empty: dict[tuple[str, int], int] = {}
         self.stored: dict[str, int] = {}
         self.times: Final = MessageTimes()
+        self.requests: Final = RequestCounts(is_queue)
 
     def note(self, incarnation: str, tag: int, operation: Operation, messages: int, began_ns: int, in_queue_ms: Sequence[int] = ()) -> None:
         """A request was answered that began when the monotonic clock stood there. `in_queue_ms`:

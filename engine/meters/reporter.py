@@ -1,17 +1,20 @@
-"""Writes each minute of this worker's meters to Kafka, a record for each queue that had requests.
+"""Writes each minute of this worker's meters to Kafka: to the meter topic a record for each queue
+that had requests, to the requests topic who has asked.
 
 A minute that Kafka does not take is kept in memory and written later: KEPT_MINUTES of them, and the
 oldest is dropped then. A worker that is killed loses the minute that runs, and what Kafka had not
 taken. An append whose answer was lost is made again, so a record may be there twice: readers drop
-repeats (`history.py`).
+repeats.
 """
 
 from __future__ import annotations
 
 import asyncio
 import collections
+import itertools
 import logging
-import zlib
+from collections.abc import Callable
+from typing import Final, Generic, TypeVar
 
 from engine.catalog.catalog import Catalog
 from engine.errors import EngineError, Overloaded
@@ -21,43 +24,109 @@ from engine.rules.queue import Queue
 from runtime.background import Background
 from runtime.cancel import cancel_all
 from runtime.clock import now_ms
-from runtime.counters import Counters
-from schemas.records.watching import MeterRecord, StaleRow
-from schemas.topics import METER_PARTITIONS, meter_topic
+from schemas.records.watching import MeterRecord, RequestRow, RequestsRecord, StaleRow
+from schemas.topics import meter_partition, meter_topic, requests_topic
 from schemas.vocabulary import KEPT_MINUTES
-from schemas.wire import encode
+from schemas.wire import AnyRecord, encode
 
 logger = logging.getLogger(__name__)
 
 # How soon what Kafka did not take is tried again; and how long a clock that was set goes unnoticed.
 AGAIN_S = 0.25
 LOOK_S = 5.0
-AT_A_TIME = 200
+# Of a record: it stays below the bytes that a record may have, with the longest names.
+ROWS = 500
+# Records of meters, which are encoded in one turn of the event loop.
+AT_A_TIME: Final = 200
+
+R = TypeVar("R", bound=AnyRecord)
 
 
-def partition_of(incarnation: str) -> int:
-    """The partition of the meter topic that has a queue."""
-    return zlib.crc32(incarnation.encode()) % METER_PARTITIONS
+class Unwritten(Generic[R]):
+    """What Kafka has not taken of one topic, minute by minute. Belongs to one event loop. `dropped`
+    is told how many records were dropped; `place` gives the partition and the key of a record.
+    """
+
+    def __init__(
+        self, log: Log, topic: str, dropped: Callable[[int], None], place: Callable[[R], tuple[int, str]], at_a_time: int = AT_A_TIME
+    ) -> None:
+        """`at_a_time`: how many records are encoded in one turn of the event loop."""
+        self._log = log
+        self._topic = topic
+        self._dropped = dropped
+        self._place: Callable[[R], tuple[int, str]] = place
+        self._at_a_time = at_a_time
+        # Oldest first; what of a minute Kafka has is taken away.
+        self._minutes: collections.deque[list[R]] = collections.deque()
+
+    def __len__(self) -> int:
+        """Returns how many records are left."""
+        return sum(map(len, self._minutes))
+
+    def put(self, records: list[R]) -> None:
+        """Adds the records of a minute."""
+        if not records:
+            return
+        self._minutes.append(records)
+        if len(self._minutes) > KEPT_MINUTES:
+            dropped = self._minutes.popleft()
+            self._dropped(len(dropped))
+            logger.error(
+                "action=report_meters topic=%s dropped=%d reason=Kafka took nothing for %d minutes",
+                self._topic, len(dropped), KEPT_MINUTES,
+            )  # fmt: skip
+
+    async def write(self) -> None:
+        """Writes what is left, oldest first; what Kafka does not take stays."""
+        while self._minutes:
+            records = self._minutes[0]
+            for at in range(0, len(records), self._at_a_time):
+                if not await self.append(records[at : at + self._at_a_time]):
+                    # Those that Kafka has are written again, and dropped by readers.
+                    del records[:at]
+                    return
+            if self._minutes and self._minutes[0] is records:
+                self._minutes.popleft()
+
+    async def append(self, records: list[R]) -> bool:
+        """Appends some records. Returns whether Kafka has them all."""
+        waiting = []
+        try:
+            for record in records:
+                partition, key = self._place(record)
+                waiting.append(self._log.append(self._topic, partition, encode(record), key.encode()))
+        except Overloaded:
+            return False
+        taken = True
+        for future in waiting:
+            try:
+                await future
+            except EngineError as error:
+                taken = False
+                logger.warning("action=report_meters topic=%s error=%s", self._topic, error)
+        return taken
 
 
 class Reporter:
     """The service that reports. `worker` is our name among all workers, `minute_ms` the length of a
-    minute.
+    minute; `dropped` is told how many records were.
     """
 
-    def __init__(self, worker: str, prefix: str, minute_ms: int, log: Log, catalog: Catalog, meters: Meters, counters: Counters) -> None:
+    def __init__(
+        self, worker: str, prefix: str, minute_ms: int, log: Log, catalog: Catalog, meters: Meters, dropped: Callable[[int], None]
+    ) -> None:
         self._worker = worker
-        self._topic = meter_topic(prefix)
         self._minute_ms = minute_ms
-        self._log = log
         self._catalog = catalog
         self._meters = meters
-        self._counters = counters
         self._minute = now_ms() // minute_ms
         # Queues whose life is over, and since which minute: their last requests are still written.
         self._gone: dict[str, tuple[Queue, int]] = {}
-        # The minutes that are not written, oldest first; what of them Kafka has is taken away.
-        self._left: collections.deque[list[MeterRecord]] = collections.deque()
+        self.meters = Unwritten[MeterRecord](
+            log, meter_topic(prefix), dropped, lambda record: (meter_partition(record.incarnation), record.incarnation)
+        )
+        self.requests = Unwritten[RequestsRecord](log, requests_topic(prefix), dropped, lambda record: (0, worker), at_a_time=1)
+        self._numbers = itertools.count(1)
         self._background = Background()
         self._task: asyncio.Task[None] | None = None
 
@@ -72,7 +141,7 @@ class Reporter:
         await cancel_all(task)
         self._take(self._minute)
         await self._write()
-        if lost := sum(map(len, self._left)):
+        if lost := len(self.meters) + len(self.requests):
             logger.warning("action=report_meters lost=%d", lost)
 
     def forget_queue(self, queue: Queue) -> None:
@@ -88,7 +157,7 @@ class Reporter:
                 self._minute = minute
             await self._write()
             left_ms = self._minute_ms - now_ms() % self._minute_ms
-            await asyncio.sleep(min(AGAIN_S if self._left else LOOK_S, left_ms / 1000))
+            await asyncio.sleep(min(AGAIN_S if self.meters or self.requests else LOOK_S, left_ms / 1000))
 
     def _take(self, minute: int) -> None:
         self._meters.keep(self._catalog.by_incarnation)
@@ -102,13 +171,9 @@ class Reporter:
         records = [record for record in made if record is not None]
         # A request that was under way when its queue went is counted a moment later.
         self._gone = {key: one for key, one in self._gone.items() if one[1] >= minute}
-        if not records:
-            return
-        self._left.append(records)
-        if len(self._left) > KEPT_MINUTES:
-            dropped = self._left.popleft()
-            self._counters.count("meter_records_dropped_total", len(dropped))
-            logger.error("action=report_meters dropped=%d reason=Kafka took nothing for %d minutes", len(dropped), KEPT_MINUTES)
+        self.meters.put(records)
+        rows = self._meters.requests.take()
+        self.requests.put([self._of_requests(minute, rows[at : at + ROWS]) for at in range(0, len(rows), ROWS)])
 
     def _record(self, minute: int, incarnation: str, cells: list[tuple[Key, Cell]], stale: list[StaleRow]) -> MeterRecord | None:
         """Returns what is written of a queue; None for one that went more than a minute ago."""
@@ -120,32 +185,9 @@ class Reporter:
         rows = [cell.row("" if tag < 0 else names.get(tag, f"#{tag}"), operation) for (_, tag, operation), cell in cells]
         return MeterRecord(minute * self._minute_ms, self._worker, queue.name, incarnation, rows, stale)
 
-    async def _write(self) -> None:
-        """Writes what is left, oldest first; what Kafka does not take stays."""
-        while self._left:
-            records = self._left[0]
-            for at in range(0, len(records), AT_A_TIME):
-                if not await self._append(records[at : at + AT_A_TIME]):
-                    # Those that Kafka has are written again, and dropped by readers.
-                    del records[:at]
-                    return
-            if self._left and self._left[0] is records:
-                self._left.popleft()
+    def _of_requests(self, minute: int, rows: list[RequestRow]) -> RequestsRecord:
+        return RequestsRecord(minute * self._minute_ms, self._worker, next(self._numbers), rows)
 
-    async def _append(self, records: list[MeterRecord]) -> bool:
-        """Whether Kafka has them all."""
-        try:
-            waiting = [
-                self._log.append(self._topic, partition_of(record.incarnation), encode(record), record.incarnation.encode())
-                for record in records
-            ]
-        except Overloaded:
-            return False
-        taken = True
-        for future in waiting:
-            try:
-                await future
-            except EngineError as error:
-                taken = False
-                logger.warning("action=report_meters error=%s", error)
-        return taken
+    async def _write(self) -> None:
+        await self.meters.write()
+        await self.requests.write()

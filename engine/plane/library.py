@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from time import monotonic
 from typing import Any, Final, Protocol
+
+from schemas.vocabulary import Verb
 
 # What the plane is told; native/src/net/numbers.rs has the same, and a test compares them.
 CLOCK, OPEN, ROUTE, CLOSE, WOKEN, ADMIT, SHUT, EMPTY, STOP, WATCH, LEAVE, RETELL, DRAIN, GRANT, LEARNT, JOURNALED, GRANT_DELAYS = range(17)
@@ -18,13 +20,21 @@ STATE, NOT_STORED, MAY_BE_STORED = range(3)
 # How a drain has ended: it went as far as it should; another owns the unit; the journal may lack
 # what was appended last; Python is to go on.
 DONE, FENCED, NOT_APPENDED, PASSED = range(4)
-COUNTS, WAITING, RETURNING, WHYS, WAITS, ALLOWANCES, UNHEARD, CALLS, WAITERS, TIMES, STORED = range(11)
+COUNTS, WAITING, RETURNING, WHYS, WAITS, ALLOWANCES, UNHEARD, CALLS, WAITERS, TIMES, STORED, OF_LANES = range(12)
 # What is RETURNING is looked for so often while somebody waits for it.
 LOOK_S: Final = 0.001
 # Numbers of verbs, of all dialects; native/src/requests.rs has the same, and a test compares them.
 SEND, SEND_BATCH, RECEIVE, DELETE, DELETE_BATCH, CHANGE, CHANGE_BATCH = range(1, 8)
 NATIVE_SEND, NATIVE_RECEIVE, NATIVE_ACK, NATIVE_EXTEND, NATIVE_RELEASE = range(12, 17)
 EMQ_SEND, EMQ_SEND_BATCH, EMQ_RECEIVE, EMQ_DELETE, EMQ_DELETE_BATCH = range(21, 26)
+# What each asks of the engine.
+VERB_OF: Final[Mapping[int, Verb]] = {
+    **dict.fromkeys((SEND, SEND_BATCH, NATIVE_SEND, EMQ_SEND, EMQ_SEND_BATCH), Verb.SEND),
+    **dict.fromkeys((RECEIVE, NATIVE_RECEIVE, EMQ_RECEIVE), Verb.RECEIVE),
+    **dict.fromkeys((DELETE, DELETE_BATCH, NATIVE_ACK, EMQ_DELETE, EMQ_DELETE_BATCH), Verb.ACK),
+    **dict.fromkeys((CHANGE, CHANGE_BATCH, NATIVE_EXTEND), Verb.EXTEND),
+    NATIVE_RELEASE: Verb.RELEASE,
+}
 # Verbs that a route allows, as bits.
 MAY_SEND: Final = 1
 MAY_RECEIVE: Final = 2
@@ -46,10 +56,12 @@ class Library(Protocol):
         """Tells the plane one of the things above."""
 
     def ask(self, what: int) -> list[Any]:
-        """Asks for COUNTS, WHYS, TIMES or bytes of messages STORED (rows of queue, bytes) since the
-        last time, which queues are WAITING, of which queues and tags something is RETURNING, what
-        became receivable UNHEARD (rows of queue, partition, since when in ms), how many CALLS of
-        scripts were made, or how many WAITERS there are (rows of queue, tag, receives).
+        """Asks for COUNTS, WHYS, TIMES, bytes of messages STORED (rows of queue, bytes) or requests
+        OF_LANES (rows of lane, verb, whether the clients have gone, requests, sum and greatest of
+        their times in us) since the last time, which queues are WAITING, of which queues and tags
+        something is RETURNING, what became receivable UNHEARD (rows of queue, partition, since when
+        in ms), how many CALLS of scripts were made, or how many WAITERS there are (rows of queue,
+        tag, receives).
         """
 
     def forget(self) -> None:

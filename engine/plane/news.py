@@ -14,7 +14,7 @@ from engine.plane.service import WORDS
 from engine.rules.queue import Queue
 from runtime.signals import Signal
 from schemas.records import TagRecord
-from schemas.vocabulary import Operation
+from schemas.vocabulary import Operation, Verb
 from state.redis.server import Server, read_server
 from state.replies import Dying, Received
 
@@ -140,12 +140,12 @@ class PlaneNews:
 
 def _operation(verb: int, *, more: bool) -> Operation:
     """What was asked for. `more`: a receive waited, or a send had several messages."""
-    if verb in (lib.SEND, lib.SEND_BATCH, lib.NATIVE_SEND, lib.EMQ_SEND, lib.EMQ_SEND_BATCH):
+    asked = lib.VERB_OF[verb]
+    if asked is Verb.SEND:
         return Operation.BATCH_SEND if more else Operation.SINGLE_SEND
-    if verb in (lib.RECEIVE, lib.NATIVE_RECEIVE, lib.EMQ_RECEIVE):
+    if asked is Verb.RECEIVE:
         return Operation.LONG_RECEIVE if more else Operation.SHORT_RECEIVE
-    is_change = verb in (lib.CHANGE, lib.CHANGE_BATCH, lib.NATIVE_EXTEND, lib.NATIVE_RELEASE)
-    return Operation.CHANGE if is_change else Operation.DELETE
+    return Operation.DELETE if asked is Verb.ACK else Operation.CHANGE
 
 
 def _rows(flat: Sequence[Any], width: int) -> Iterator[Sequence[Any]]:

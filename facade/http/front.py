@@ -16,7 +16,7 @@ from typing import Any
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from engine.errors import EngineError
+from engine.errors import EngineError, word_of
 from engine.shapes import Principal
 from facade.dialect import Audit, Carried, Dialect, Exchange, Refusal, Response, Spans
 from facade.http.asgi import ClientGone, DirectBody, direct_of, reply, unless_gone
@@ -29,6 +29,7 @@ from facade.http.problem import ProblemError, refusal
 from facade.http.sockets.listener import Routes
 from runtime.asked import Asked
 from runtime.deadline import WAITED_S
+from schemas.vocabulary import CLIENT_GONE, OK
 
 log = logging.getLogger("leaseway.facade")
 
@@ -38,7 +39,7 @@ INTERNAL = 500
 # What reads a longer body takes milliseconds, in which nobody else would be served.
 LONG_BYTES = 262_144
 MISDIRECTED = "misdirected"  # the verb of a request to another host's name, in the metrics
-_WRONG_HOST = refusal("misdirected")
+_WRONG_HOST = refusal(MISDIRECTED)
 # Answers that are remembered: clients name few hosts, and each request asks.
 REMEMBERED = 64
 CLIENT_ID = b"x-request-id"  # by which a client, or a proxy, calls its request
@@ -130,7 +131,7 @@ class Front:
             return
         started = perf_counter() - WAITED_S.get()
         number = request_ids.begin(short=exchange.short_id)
-        audit = self._audit
+        audit, outcome = self._audit, OK
         asked: Any = None if audit is None else audit.begin(address_of(scope, exchange.headers, trusted=self._trusts_proxy))
         if self._spans is not None:
             self._spans.begin(scope, exchange.headers)
@@ -151,13 +152,13 @@ class Front:
                 content, unsent = content.content, content.unsent
             response = exchange.output(content)
         except ClientGone:
-            self._ended(scope, exchange, asked, GONE, perf_counter() - started)
+            self._ended(scope, exchange, asked, GONE, CLIENT_GONE, perf_counter() - started)
             return
         except Exception as error:
             if unsent is not None:
                 unsent()
                 unsent = None
-            response = _failed(exchange, error)
+            response, outcome = _failed(exchange, error), word_of(error)
             # Here: a name that kept the error would keep our frame, and with it a body.
             await self._tell(asked, exchange, response, number, error)
         else:
@@ -165,7 +166,7 @@ class Front:
                 await self._tell(asked, exchange, response, number, None)
         # Second, as the plane has it.
         response.headers.insert(1, (exchange.id_header, number.encode()))
-        self._ended(scope, exchange, asked, response.status, perf_counter() - started)
+        self._ended(scope, exchange, asked, response.status, outcome, perf_counter() - started)
         await _give(direct, send, receive, response, unsent)
 
     async def _started(self, exchange: Exchange, by: Principal, body: bytes) -> Coroutine[Any, Any, Any]:
@@ -184,14 +185,14 @@ class Front:
             known_by = (_client_id(exchange) if exchange.id_header == CLIENT_ID else "") or number
             await self._audit.end(asked, exchange.verb, response.status, error, known_by)
 
-    def _ended(self, scope: Scope, exchange: Exchange, asked: Any, status: int, seconds: float) -> None:
+    def _ended(self, scope: Scope, exchange: Exchange, asked: Any, status: int, outcome: str, seconds: float) -> None:
         """Counts a request, ends its span, and writes its line if it has one."""
-        self._metrics.observe(exchange.verb, status, seconds)
+        who = Asked("") if asked is None else asked
+        self._metrics.observe(exchange.verb, status, seconds, who, outcome)
         if self._spans is not None:
             self._spans.end(exchange.verb, status)
         if not self._access.every or not self._access.wants(status):
             return
-        who = Asked("") if asked is None else asked
         peer = address_of(scope, exchange.headers, trusted=self._trusts_proxy)
         self._access.write(
             exchange.verb, status, seconds, request_ids.current(),
@@ -220,7 +221,7 @@ class Front:
 
     async def _unclaimed(self, scope: Scope, receive: Receive, send: Send) -> None:
         if self._hosts is not None and scope["type"] == "http" and not self._hosts.allows(dict(scope["headers"]).get(b"host")):
-            self._metrics.observe(MISDIRECTED, _WRONG_HOST.status, 0.0)
+            self._metrics.observe(MISDIRECTED, _WRONG_HOST.status, 0.0, Asked(""), MISDIRECTED)
             await reply(send, _WRONG_HOST)
         else:
             await self._rest(scope, receive, send)

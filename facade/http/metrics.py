@@ -21,12 +21,17 @@ from prometheus_client.utils import floatToGoString
 
 from facade.http import queue_metrics
 from facade.http.operation import Answer, Call, Example, Operation
+from runtime.asked import Asked
+from schemas.records.watching import Request
+from schemas.vocabulary import OK
 
 if TYPE_CHECKING:
     from engine.engine import Engine
     from engine.meters.shapes import TimesOf
     from engine.shapes import Alarm
 
+# Counts requests that are alike: how many, the sum and the greatest of their times in us.
+Counted = Callable[[Request, int, int, int], None]
 # From a hot verb without a wait to the longest long poll (60 s).
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 60.0)
 # Counters of the engine that are shown before they have counted something: what appears with 1 has
@@ -208,9 +213,13 @@ class Metrics:
         alarms: Callable[[], Sequence[Alarm]] = tuple,
         worker: str = "",
         times: Callable[[], Sequence[TimesOf]] = tuple,
+        counted: Counted = lambda request, requests, sum_us, max_us: None,
     ) -> None:
-        """`worker`: its name among those behind one port; empty = it is alone there."""
+        """`worker`: its name among those behind one port; empty = it is alone there. `counted`
+        counts who has asked.
+        """
         self.worker = worker
+        self.counted = counted
         self._registry = CollectorRegistry(auto_describe=False)
         self._requests = Requests()
         self._refresh: Callable[[], None] = _nothing
@@ -222,10 +231,12 @@ class Metrics:
         """Calls `refresh` before the metrics are told: it counts what was counted elsewhere."""
         self._refresh = refresh
 
-    def observe(self, verb: str, status: int, seconds: float) -> None:
+    def observe(self, verb: str, status: int, seconds: float, asked: Asked, outcome: str = OK) -> None:
         """Counts one request. `verb` and `status` must come from small sets: each pair is a time
-        series.
+        series; so must `outcome`, which is OK, GONE or the word of an error.
         """
+        us = round(seconds * 1_000_000)
+        self.counted(Request(asked.caller, asked.queue, verb, asked.verb, outcome), 1, us, us)
         cell = self._requests.verbs.get(verb)
         if cell is None:
             cell = self._requests.verbs[verb] = _Verb()

@@ -16,7 +16,7 @@ mod probes;
 mod settings;
 
 /// Raised when the functions or the batches change.
-const INTERFACE: u32 = 27;
+const INTERFACE: u32 = 28;
 
 /// A front and what it has returned a pointer to.
 pub struct Owned {

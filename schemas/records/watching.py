@@ -44,6 +44,47 @@ class MeterRecord(Struct, frozen=True):
     stale: list[StaleRow] = []
 
 
+class Request(Struct, frozen=True, gc=False):
+    """What requests are counted by. `operation` is what its dialect calls it, as in the metrics;
+    `verb` what was asked of the engine, "" = nothing was.
+    """
+
+    principal: str
+    queue: str
+    operation: str
+    verb: str
+    outcome: str
+
+
+class RequestRow(Struct, frozen=True):
+    """Requests that are alike: the same who, what of which queue, in which dialect, and what came
+    of it. All names but the dialect and the outcome empty = there was no room for their own rows.
+    """
+
+    dialect: str
+    operation: str
+    verb: str
+    principal: str
+    queue: str
+    outcome: str
+    requests: int
+    sum_us: int
+    max_us: int
+
+
+class RequestsRecord(Struct, frozen=True):
+    """The value of a record of the requests topic: what a worker was asked for in a minute, or a
+    part of that.
+
+    Records add up. `number` counts the records of a worker: one that a reader has seen is a repeat.
+    """
+
+    minute_ms: int
+    worker: str
+    number: int
+    rows: list[RequestRow]
+
+
 class HistoryRecord(Struct, frozen=True):
     """The value of a record of the history topic: what the numbers of a life of a queue were in a
     stretch of time, packed as Redis has it; without an incarnation, when numbers were noted.

@@ -70,7 +70,8 @@ async def served_by_plane(engine: Engine) -> AsyncIterator[int]:
     """The port at which the native front serves an engine, and its plane the hot requests of
     SQS.
     """
-    settings = Settings(topic_prefix=engine.settings.topic_prefix, plane="auto", native="require")
+    own = engine.settings
+    settings = Settings(topic_prefix=own.topic_prefix, auth=own.auth, plane="auto", native="require")
     app = create_app(settings, Running(engine))  # type: ignore[arg-type]
     config = uvicorn.Config(
         app, http="httptools", ws="none", lifespan="on", log_config=None, access_log=False, interface="asgi3"

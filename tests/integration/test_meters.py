@@ -198,7 +198,7 @@ async def planted(engine: Engine, queue: str) -> int:
     ):
         rows = [row_of(tag, times)]
         records.append(MeterRecord(at + minute * MINUTE_MS, f"{worker}-{tag}", queue, found.incarnation, rows))
-    assert await reporter._append(records)
+    assert await reporter.meters.append(records)
     return at
 
 

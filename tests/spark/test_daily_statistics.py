@@ -69,7 +69,7 @@ async def _plant_and_ask(stack: Services, prefix: str, day: datetime) -> dict[st
                 ]
                 records.append(MeterRecord(begin + minute * MINUTE_MS, f"w{number % 3}", name, incarnation, rows))
             reporter = engine.parts.watching.reporter
-            assert await reporter._append([*records, records[3]])
+            assert await reporter.meters.append([*records, records[3]])
             found[name] = (await engine.alerts.statistics(BY, name, f"{day:%Y-%m-%d}")).rows
         return found
     finally:

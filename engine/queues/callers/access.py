@@ -17,7 +17,7 @@ from engine.queues.callers.keys import KeyUses
 from engine.rules.rights import Rights, counts, role_of
 from engine.settings import EngineSettings
 from engine.shapes import Principal
-from runtime.asked import note_claim
+from runtime.asked import note_caller, note_claim
 from runtime.clock import now_ms
 from schemas.accounts import account_of
 from schemas.records import KeyRecord
@@ -40,6 +40,7 @@ class Access(Rights):
         (compared in constant time), or the key does not count now.
         """
         if self._settings.auth == "open":
+            note_caller(key_id or ANONYMOUS)
             return Principal(key_id or ANONYMOUS, admin=True, key_id=key_id or "")
         if not key_id:
             raise NotAuthenticated("this service needs credentials: HTTP Basic with key id and secret")
@@ -52,6 +53,7 @@ class Access(Rights):
         principal = self._fitting(found, lambda known: hmac.compare_digest(known.encode(), given))
         if principal is None:
             raise NotAuthenticated("key id or secret are wrong")
+        note_caller(principal.id)
         return principal
 
     def authenticate_signed(self, key_id: str, fits: Callable[[str], bool]) -> Principal:
@@ -68,6 +70,7 @@ class Access(Rights):
         principal = self._fitting(found, fits)
         if principal is None:
             raise NotAuthenticated("the signature does not match that of the key's secret", field="signature")
+        note_caller(principal.id)
         return principal
 
     def has_key(self, key_id: str) -> bool:

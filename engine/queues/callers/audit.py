@@ -20,7 +20,7 @@ import contextlib
 import logging
 from time import monotonic
 
-from engine.errors import Denied, EngineError, LogUnavailable, TooManyAttempts
+from engine.errors import Denied, EngineError, LogUnavailable, TooManyAttempts, word_of
 from engine.log import Log, TopicSpec
 from engine.settings import EngineSettings
 from engine.shapes import Principal
@@ -120,8 +120,9 @@ class Audit:
         outcome = Outcome.DONE if error is None else Outcome.REFUSED if refused else Outcome.FAILED
         if error is not None and self._is_flood():
             return
+        word = "" if error is None else _short(word_of(error))
         for one in (asked, *asked.others):
-            written = self._put(one, operation, status, outcome, _code(error), request_id)
+            written = self._put(one, operation, status, outcome, word, request_id)
         if is_change and error is None and self._task is not None:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(WAIT_S):
@@ -134,7 +135,7 @@ class Audit:
         asked. Returns at once.
         """
         if not self._is_flood():
-            self._put(Asked(peer, by.id, by.key_id, verb, queue), operation, status, Outcome.REFUSED, _code(error), request_id)
+            self._put(Asked(peer, by.id, by.key_id, verb, queue), operation, status, Outcome.REFUSED, _short(word_of(error)), request_id)
 
     def _is_flood(self) -> bool:
         """Counts a failed request; whether it is one too many within this second."""
@@ -212,11 +213,3 @@ class Audit:
 
 def _short(text: str) -> str:
     return text if len(text) <= CHARACTERS else text[:CHARACTERS]
-
-
-def _code(error: BaseException | None) -> str:
-    """The word for what went wrong, as the engine or the client knows it."""
-    if error is None:
-        return ""
-    code = getattr(error, "code", None) or getattr(getattr(error, "shape", None), "code", None)
-    return _short(str(getattr(code, "name", code) or type(error).__name__))

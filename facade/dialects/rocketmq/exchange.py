@@ -16,7 +16,7 @@ from typing import Any, Final, NoReturn, TypeVar
 
 from google.protobuf.message import DecodeError
 
-from engine.errors import EngineError, NotAuthenticated
+from engine.errors import EngineError, NotAuthenticated, word_of
 from engine.shapes import Check, Principal
 from facade.dialect import Audit, Spans
 from facade.dialects.rocketmq import signature
@@ -34,6 +34,7 @@ from facade.dialects.rocketmq.wire import rocketmq_pb2 as pb
 from facade.dialects.rocketmq.wire.errors import RocketError, status_of
 from facade.dialects.rocketmq.wire.rocketmq_pb2 import Code
 from facade.http.metrics import Metrics
+from schemas.vocabulary import CLIENT_GONE, OK
 
 CLIENT_ID: Final = "x-mq-client-id"
 MOST_STREAMS: Final = 10_000  # telemetry streams of a worker, one for each client
@@ -74,14 +75,15 @@ class Exchange:
         try:
             answer = await action.run(await self._call(action.request, rpc), self.clients)
         except (asyncio.CancelledError, CallEnded):
-            self._observe(name, GONE, started)
+            self._observe(name, GONE, started, asked, CLIENT_GONE)
             raise
         except Exception as error:
-            answer = action.response(status=self._failed(name, error))
+            answer, outcome = action.response(status=self._failed(name, error)), word_of(error)
             await self._audited(asked, name, answer.status.code, error)
         else:
+            outcome = OK
             await self._audited(asked, name, answer.status.code, None)
-        self._observe(name, answer.status.code, started)
+        self._observe(name, answer.status.code, started, asked, outcome)
         encoded: bytes = answer.SerializeToString()
         return encoded
 
@@ -99,15 +101,15 @@ class Exchange:
             except Exception as error:
                 status = self._failed(RECEIVE, error)
                 await self._audited(asked, RECEIVE, status.code, error)
-                self._observe(RECEIVE, status.code, started)
+                self._observe(RECEIVE, status.code, started, asked, word_of(error))
                 await rpc.write(pb.ReceiveMessageResponse(status=status).SerializeToString())
                 return
             received = received or Received([], "", fifo=False, lease_ms=0)
             await self._audited(asked, RECEIVE, Code.OK, None)
-            self._observe(RECEIVE, Code.OK if received.deliveries else Code.MESSAGE_NOT_FOUND, started)
             await self._say(received, call, rpc)
+            self._observe(RECEIVE, Code.OK if received.deliveries else Code.MESSAGE_NOT_FOUND, started, asked)
         except (asyncio.CancelledError, Gone, CallEnded):
-            self._observe(RECEIVE, GONE, started)
+            self._observe(RECEIVE, GONE, started, asked, CLIENT_GONE)
             raise
         finally:
             self._metrics.receive_ends()
@@ -170,7 +172,7 @@ class Exchange:
         except Exception as error:
             await self._refuse(error, started, asked)
         await self._audited(asked, TELEMETRY, Code.OK, None)
-        self._observe(TELEMETRY, answer.status.code if answer is not None else Code.OK, started)
+        self._observe(TELEMETRY, answer.status.code if answer is not None else Code.OK, started, asked)
         if answer is not None:
             await say(answer)
 
@@ -178,7 +180,7 @@ class Exchange:
         """Ends a telemetry stream. Raises CallEnded."""
         status = self._failed(TELEMETRY, error)
         await self._audited(asked, TELEMETRY, status.code, error)
-        self._observe(TELEMETRY, status.code, started)
+        self._observe(TELEMETRY, status.code, started, asked, word_of(error))
         end(GrpcStatus.UNAUTHENTICATED if status.code == Code.UNAUTHORIZED else GrpcStatus.INVALID_ARGUMENT, status.message)
 
     async def _until_stop(self, work: Coroutine[Any, Any, _Answer], unsaid: Callable[[_Answer], None] | None = None) -> _Answer | None:
@@ -254,8 +256,8 @@ class Exchange:
         if error is not None or asked.verb not in self._audit.quiet:
             await self._audit.end(asked, _VERBS[name], code, error)
 
-    def _observe(self, name: str, code: int, started: float) -> None:
-        self._metrics.observe(_VERBS[name], code, perf_counter() - started)
+    def _observe(self, name: str, code: int, started: float, asked: Any, outcome: str = OK) -> None:
+        self._metrics.observe(_VERBS[name], code, perf_counter() - started, asked, outcome)
         if self._spans is not None:
             self._spans.end(_VERBS[name], code)
 

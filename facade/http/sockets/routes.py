@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
-from engine.errors import EngineError, LogUnavailable, NotStored, StoreUnavailable
-from engine.plane.library import FAILED, NOT_STORED, SERVED, STATE, WHYS, Library
+from engine.errors import EngineError, LogUnavailable, NotStored, StoreUnavailable, word_of
+from engine.plane.library import FAILED, NOT_STORED, OF_LANES, SERVED, STATE, VERB_OF, WHYS, Library
 from engine.plane.whys import CHANGED, LANE, NEW, OF_LIBRARY, REFUSED, VERBS, of_all
 from engine.plane.whys import FAILED as HAS_FAILED
 from engine.shapes import Principal
@@ -25,7 +25,10 @@ from facade.http.log import request_ids
 from facade.http.log.access_log import AccessLog
 from facade.http.metrics import BUCKETS
 from facade.http.sockets.answers import Answers
-from schemas.vocabulary import Verb
+from runtime.asked import Asked
+from schemas.accounts import full
+from schemas.records.watching import Request
+from schemas.vocabulary import CLIENT_GONE, OK, Verb
 
 if TYPE_CHECKING:
     from engine.engine import Engine
@@ -46,6 +49,11 @@ class Lane(Struct, frozen=True, gc=False):
     queue: str
     tag: str | None
 
+    @property
+    def full_queue(self) -> str:
+        """The name of the queue in the engine."""
+        return full(self.by.account, self.queue)
+
 
 # Of whom a request was that the plane served while rights were looked up again.
 _FORGOTTEN: Final = Lane(Principal(""), "", None)
@@ -64,6 +72,7 @@ class Lanes(ABC):
         self._metrics = metrics
         self._hosts = hosts
         self._lanes: dict[int, Lane | None] = {}
+        self._before: dict[int, Lane | None] = {}  # that counted until rights were looked up again
         self._whys: dict[int, Mapping[Verb, str]] = {}
         self.unrouted: list[int] = []  # that the plane does not serve yet
 
@@ -87,7 +96,7 @@ class Lanes(ABC):
 
     def forget(self) -> None:
         """What was learnt of keys and lanes counts no more."""
-        self._lanes.clear()
+        self._before, self._lanes = self._lanes, {}
         self._whys.clear()
 
     def learn(self, number: int, host: bytes, path: bytes, signer: bytes, url: str) -> None:
@@ -103,6 +112,10 @@ class Lanes(ABC):
         while len(self._lanes) > 2 * LANES:
             oldest = next(iter(self._lanes))
             del self._lanes[oldest], self._whys[oldest]
+
+    def _of(self, lane: int) -> Lane:
+        """Returns whose lane it is, or was."""
+        return self._lanes.get(lane) or self._before.get(lane) or _FORGOTTEN
 
     def why(self, lane: int, verb: Verb) -> str:
         """Returns why the plane does not serve a verb of a lane; empty = nothing is known of it."""
@@ -125,10 +138,11 @@ class Lanes(ABC):
         response.headers.append((self.id_header, request_id.encode()))
         answers.other.append((connection, status_line(response.status) + header_lines(response.headers), response.body))
         answers.soon()
-        self._metrics.observe(self.names[verb], response.status, took_us / 1_000_000)
+        known = self._of(lane)
+        asked = Asked("", verb=VERB_OF[verb], queue=known.full_queue, caller=known.by.id)
+        self._metrics.observe(self.names[verb], response.status, took_us / 1_000_000, asked, word_of(error))
         self._metrics.count_way(HAS_FAILED, 1)
         if access.wants(response.status):
-            known = known or _FORGOTTEN
             access.write(
                 self.names[verb], response.status, took_us / 1_000_000, request_id,
                 by="plane", principal=known.by.id, queue=known.queue, tag=known.tag or "",
@@ -137,7 +151,7 @@ class Lanes(ABC):
     def served(self, told: Sequence[Any], access: AccessLog) -> None:
         """Writes the line of a request that the plane has answered, and whose turn it was."""
         lane, verb, took_us, number, peer = told
-        known = self._lanes.get(lane) or _FORGOTTEN
+        known = self._of(lane)
         access.write(
             self.names[verb], _OK, took_us / 1_000_000, request_ids.of(number),
             by="plane", principal=known.by.id, queue=known.queue, tag=known.tag or "", peer=peer,
@@ -147,6 +161,13 @@ class Lanes(ABC):
         """Counts requests that the plane has answered, or whose clients have gone."""
         self._metrics.observe_many(self.names[verb], GONE if gone else _OK, requests, seconds, between)
         self._metrics.count_way("", requests)
+
+    def count(self, lane: int, verb: int, gone: bool, requests: int, sum_us: int, max_us: int) -> None:
+        """Counts the same requests by who has asked."""
+        known = self._of(lane)
+        outcome = CLIENT_GONE if gone else OK
+        request = Request(known.by.id, known.full_queue, self.names[verb], VERB_OF[verb], outcome)
+        self._metrics.counted(request, requests, sum_us, max_us)
 
 
 def _error(fault: int, text: str, queue: str) -> EngineError:
@@ -194,6 +215,7 @@ class AllLanes:
         changes, self._key_changes = self._key_changes, self._engine.callers.key_changes
         if changes == self._key_changes:
             return False
+        self.collect()
         for lanes in self._all:
             lanes.forget()
         return True
@@ -230,6 +252,8 @@ class AllLanes:
             return
         for why, lane, bit, count in self._library.ask(WHYS):
             self._metrics.count_way(self._why(lane, bit) if why == LANE else OF_LIBRARY[why], count)
+        for lane, verb, gone, *counts in self._library.ask(OF_LANES):
+            self._of[verb].count(lane, verb, bool(gone), *counts)
         self._engine.plane_news.collect(self._library, lambda verb, *counts: self._of[verb].observe(verb, *counts))
         if self._engine.plane.is_on:
             for lanes in self._all:

@@ -120,6 +120,7 @@ impl Front {
             asked::RETURNING => plane.returning(packer),
             asked::WAITS => plane.waits.tell(packer),
             asked::TIMES => plane.times.take(packer),
+            asked::OF_LANES => plane.take_of_lanes(packer),
             asked::STORED => plane.take_stored(packer),
             asked::WAITERS => plane.waiters(packer),
             asked::UNHEARD => plane.unheard.take(packer),

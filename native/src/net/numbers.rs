@@ -35,6 +35,7 @@ pub mod asked {
     pub const WAITERS: u32 = 8;
     pub const TIMES: u32 = 9;
     pub const STORED: u32 = 10;
+    pub const OF_LANES: u32 = 11;
 }
 
 /// What the plane tells.

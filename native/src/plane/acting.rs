@@ -104,14 +104,15 @@ impl Request {
         let known: Vec<Done> = self.done.iter().copied().flatten().collect();
         let ok = known.iter().filter(|done| done.is_ok()).count();
         let Self { connection, lane, verb, queue, began, .. } = self;
-        let in_hand = InHand { connection, queue, verb, began };
+        let in_hand = InHand { connection, lane, queue, verb, began };
         let took = now.saturating_duration_since(began);
         if let Some(text) = self.unjournaled {
             return clients.tell(News::Failed { connection, lane, verb, fault: Fault::MayBeStored, took, text });
         }
         let is_whole = self.unknown.is_none() && known.len() == self.done.len();
         if is_whole && (self.tells_each || ok == self.done.len()) {
-            counts.note(Key { queue, tag: i64::from(self.tag), verb, more: false, is_gone: false }, ok, took);
+            let key = Key { queue, tag: i64::from(self.tag), verb, more: false, is_gone: false };
+            counts.note(key, lane, ok, took);
             clients.acted(connection, &known);
         } else if is_whole {
             // Python says of each why; it does again what was done, which is the same.

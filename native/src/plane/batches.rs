@@ -37,7 +37,7 @@ impl Send {
     }
 
     pub fn in_hand(&self, queue: u64) -> InHand {
-        InHand { connection: self.connection, queue, verb: self.verb, began: self.began }
+        InHand { connection: self.connection, lane: self.lane, queue, verb: self.verb, began: self.began }
     }
 }
 

@@ -31,6 +31,7 @@ pub struct Key {
 /// A request that the plane has in hand.
 pub struct InHand {
     pub connection: u64,
+    pub lane: u64,
     pub queue: u64,
     pub verb: u8,
     pub began: Instant,
@@ -48,10 +49,20 @@ struct Cell {
     metrics: Vec<u64>,
 }
 
+/// Requests of a lane with one verb.
+#[derive(Debug, Default)]
+struct OfLane {
+    requests: u64,
+    sum_us: u64,
+    max_us: u64,
+}
+
 #[derive(Debug, Default)]
 pub struct Counts {
     bounds: Bounds,
     cells: HashMap<Key, Cell>,
+    /// By lane, verb, and whether their clients have gone: a lane tells Python who has asked.
+    of_lanes: HashMap<(u64, u8, bool), OfLane>,
     /// Bytes of messages that Kafka has taken, by queue.
     stored: HashMap<u64, u64>,
 }
@@ -61,9 +72,13 @@ impl Counts {
         Self { bounds, ..Self::default() }
     }
 
-    pub fn note(&mut self, key: Key, messages: usize, took: Duration) {
-        let cell = self.cells.entry(key).or_default();
+    pub fn note(&mut self, key: Key, lane: u64, messages: usize, took: Duration) {
         let us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+        let of_lane = self.of_lanes.entry((lane, key.verb, key.is_gone)).or_default();
+        of_lane.requests += 1;
+        of_lane.sum_us += us;
+        of_lane.max_us = of_lane.max_us.max(us);
+        let cell = self.cells.entry(key).or_default();
         cell.requests += 1;
         cell.messages += messages as u64;
         cell.empty += u64::from(messages == 0);
@@ -80,14 +95,14 @@ impl Counts {
     }
 
     /// Notes a request of a queue whose client has gone.
-    pub fn note_gone(&mut self, queue: u64, verb: u8, took: Duration) {
-        self.note(Key { queue, tag: -1, verb, more: false, is_gone: true }, 0, took);
+    pub fn note_gone(&mut self, queue: u64, lane: u64, verb: u8, took: Duration) {
+        self.note(Key { queue, tag: -1, verb, more: false, is_gone: true }, lane, 0, took);
     }
 
     /// Gives a request to Python, or notes that its client has gone.
     pub fn pass(&mut self, clients: &mut dyn Clients, request: &InHand, why: Why) {
         if !clients.pass(request.connection, why) {
-            self.note_gone(request.queue, request.verb, request.began.elapsed());
+            self.note_gone(request.queue, request.lane, request.verb, request.began.elapsed());
         }
     }
 
@@ -103,6 +118,17 @@ impl Counts {
             packer.array(2);
             packer.uint(queue);
             packer.uint(bytes);
+        }
+    }
+
+    /// Writes who has asked since the last call: `[[lane, verb, is gone, requests, sum us, max us], ...]`
+    pub fn take_of_lanes(&mut self, packer: &mut Packer) {
+        packer.array(self.of_lanes.len());
+        for ((lane, verb, is_gone), of_lane) in self.of_lanes.drain() {
+            packer.array(6);
+            [lane, u64::from(verb), u64::from(is_gone), of_lane.requests, of_lane.sum_us, of_lane.max_us]
+                .into_iter()
+                .for_each(|number| packer.uint(number));
         }
     }
 
@@ -137,8 +163,8 @@ mod tests {
     fn what_was_counted_is_taken_once() {
         let mut counts = Counts::new(Bounds { meters_us: vec![10, 100], metrics_us: vec![50] });
         let key = Key { queue: 1, tag: -1, verb: 3, more: true, is_gone: false };
-        counts.note(key, 2, Duration::from_micros(10));
-        counts.note(key, 0, Duration::from_micros(200));
+        counts.note(key, 9, 2, Duration::from_micros(10));
+        counts.note(key, 9, 0, Duration::from_micros(200));
         let mut packer = Packer::default();
         counts.take(&mut packer);
         let mut unpacker = Unpacker::new(&packer.bytes);
@@ -147,6 +173,23 @@ mod tests {
         packer.bytes.clear();
         counts.take(&mut packer);
         assert_eq!(packer.bytes, [0x90]);
+    }
+
+    #[test]
+    fn requests_of_a_lane_are_taken_once() {
+        let mut counts = Counts::default();
+        let key = Key { queue: 1, tag: -1, verb: 3, more: false, is_gone: false };
+        counts.note(key, 9, 1, Duration::from_micros(10));
+        counts.note(Key { queue: 2, tag: 4, more: true, ..key }, 9, 1, Duration::from_micros(30));
+        let mut packer = Packer::default();
+        counts.take_of_lanes(&mut packer);
+        assert_eq!(packer.bytes, [0x91, 0x96, 9, 3, 0, 2, 40, 30]);
+        packer.bytes.clear();
+        counts.take_of_lanes(&mut packer);
+        assert_eq!(packer.bytes, [0x90]);
+        counts.note_gone(1, 9, 3, Duration::from_micros(5));
+        counts.take_of_lanes(&mut packer);
+        assert_eq!(packer.bytes, [0x90, 0x91, 0x96, 9, 3, 1, 1, 5, 5]);
     }
 
     #[test]

@@ -17,7 +17,7 @@ use super::Plane;
 /// How long an answer waits for Redis, which is not needed for it.
 const SOON: Duration = Duration::from_secs(1);
 
-/// Records that Kafka has: where, and who waits for them (connection, if any; verb, since when, messages).
+/// Records that Kafka has: where, and who waits for them (connection, if any; lane, verb, since when, messages).
 struct Loading {
     queue: u64,
     partition: usize,
@@ -25,7 +25,7 @@ struct Loading {
     end: u64,
     at_ms: i64,
     keeps: bool,
-    waiting: Vec<(Option<u64>, u8, Instant, usize)>,
+    waiting: Vec<(Option<u64>, u64, u8, Instant, usize)>,
 }
 
 /// What of all queues is on its way to the window.
@@ -48,7 +48,7 @@ impl<C: Caller> Plane<C> {
     pub(super) fn load(&mut self, clients: &mut dyn Clients, append: Append, first: u64, at_ms: u64, now: Instant) {
         let Append { queue, partition, sends } = append;
         let who = |one: &Send| (!one.is_over).then_some(one.connection);
-        let waiting = sends.iter().map(|one| (who(one), one.verb, one.began, one.values.len())).collect();
+        let waiting = sends.iter().map(|one| (who(one), one.lane, one.verb, one.began, one.values.len())).collect();
         let values: Vec<Value> = sends.into_iter().flat_map(|one| one.values).collect();
         self.counts.note_stored(queue, values.iter().map(|value| value.size as u64).sum());
         let end = first + values.len() as u64;
@@ -143,14 +143,14 @@ impl<C: Caller> Plane<C> {
         }
         let Some(known) = self.queues.get(&queue) else { return };
         let Some(ids) = known.units[partition].tags.values().next().map(|of| &of.ids) else { return };
-        for (connection, verb, began, count) in waiting {
+        for (connection, lane, verb, began, count) in waiting {
             let first = offset;
             offset += count as u64;
             let Some(connection) = connection else { continue };
             let names: Vec<[u8; 36]> = (first..offset).filter_map(|offset| ids.id(offset)).collect();
             clients.sent(connection, &names, at_ms as u64);
             let key = Key { queue, tag: -1, verb, more: count > 1, is_gone: false };
-            self.counts.note(key, count, now.saturating_duration_since(began));
+            self.counts.note(key, lane, count, now.saturating_duration_since(began));
         }
         self.end_batch(queue);
     }

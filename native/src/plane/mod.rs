@@ -180,6 +180,10 @@ impl<C: Caller> Plane<C> {
         self.counts.take(packer);
     }
 
+    pub fn take_of_lanes(&mut self, packer: &mut Packer) {
+        self.counts.take_of_lanes(packer);
+    }
+
     pub fn take_stored(&mut self, packer: &mut Packer) {
         self.counts.take_stored(packer);
     }
@@ -198,8 +202,8 @@ impl<C: Caller> Plane<C> {
             }
         };
         if let Err(why) = taken {
-            let Asker { connection, verb, began, .. } = by;
-            self.counts.pass(clients, &InHand { connection, queue, verb, began }, why);
+            let Asker { connection, lane, verb, began } = by;
+            self.counts.pass(clients, &InHand { connection, lane, queue, verb, began }, why);
         }
     }
 

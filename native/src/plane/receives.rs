@@ -185,9 +185,9 @@ impl<C: Caller> Plane<C> {
                     self.times.note_first(held.message.sent_at_ms, now_ms);
                 }
                 list.pace.note(size, span, now);
-                self.counts.note(waiter.key(number, tag), size, took);
+                self.counts.note(waiter.key(number, tag), waiter.lane, size, took);
             } else {
-                self.counts.note_gone(number, waiter.verb, took);
+                self.counts.note_gone(number, waiter.lane, waiter.verb, took);
             }
         }
     }

@@ -39,6 +39,7 @@ impl<C: Caller> Plane<C> {
         }
         let waiter = Waiter {
             connection: by.connection,
+            lane: by.lane,
             verb: by.verb,
             most: most.unwrap_or(route.some).min(route.most),
             lease_ms,
@@ -59,7 +60,8 @@ impl<C: Caller> Plane<C> {
         let Some(place) = tag.waiters.iter().position(|waiter| waiter.connection == connection) else { return };
         if let Some(waiter) = tag.waiters.remove(place) {
             self.waits.leave(&waiter);
-            self.counts.note_gone(route.queue, waiter.verb, now.saturating_duration_since(waiter.began));
+            let took = now.saturating_duration_since(waiter.began);
+            self.counts.note_gone(route.queue, waiter.lane, waiter.verb, took);
         }
     }
 
@@ -93,7 +95,7 @@ impl<C: Caller> Plane<C> {
         now: Instant,
     ) {
         clients.give(waiter.connection, &[]);
-        self.counts.note(waiter.key(queue, tag), 0, now.saturating_duration_since(waiter.began));
+        self.counts.note(waiter.key(queue, tag), waiter.lane, 0, now.saturating_duration_since(waiter.began));
     }
 
     pub(super) fn pass_all(&mut self, clients: &mut dyn Clients, number: u64, tag: u16, why: Why) {

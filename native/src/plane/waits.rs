@@ -12,6 +12,7 @@ use crate::pack::Packer;
 #[derive(Debug)]
 pub struct Waiter {
     pub connection: u64,
+    pub lane: u64,
     pub verb: u8,
     pub most: usize,
     /// -1 = the message's own, else the queue's.
@@ -29,7 +30,7 @@ impl Waiter {
     }
 
     pub fn in_hand(&self, queue: u64) -> InHand {
-        InHand { connection: self.connection, queue, verb: self.verb, began: self.began }
+        InHand { connection: self.connection, lane: self.lane, queue, verb: self.verb, began: self.began }
     }
 }
 

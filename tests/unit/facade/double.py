@@ -17,6 +17,7 @@ from runtime.asked import Asked
 from schemas.filters import Condition, Filter
 from schemas.records import Attribute, Message, Origin, QueueRecord
 from schemas.records.settings import RedrivePolicy
+from schemas.records.watching import Request
 
 AT = 1_767_225_600_000
 FILTER = Filter([Condition("kind", "string", b"retail"), Condition("vip")], "OR")
@@ -148,6 +149,9 @@ class RecordingEngine:
 
     def times(self) -> list[TimesOf]:
         return []
+
+    def requests(self, request: Request, requests: int, sum_us: int, max_us: int) -> None:
+        """Counts nothing."""
 
     def alarms(self) -> list[Alarm]:
         return self.alarmed

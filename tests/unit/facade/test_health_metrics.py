@@ -13,6 +13,7 @@ from engine.meters.shapes import ReceiveCounts, TimesOf
 from engine.shapes import Alarm, Principal, QueueCounts
 from facade.http import health, queue_metrics
 from facade.http.metrics import FROM_ZERO, Metrics
+from runtime.asked import Asked
 from tests.docs.metrics import counted
 from tests.unit.facade.double import RecordingEngine
 
@@ -220,7 +221,7 @@ def test_a_counter_is_shown_before_it_has_counted() -> None:
 
 def test_series_of_one_of_several_workers_say_of_which() -> None:
     metrics = Metrics(lambda: {"units_owned": 3.0, 'stale_handles_total{reason="settled"}': 1.0}, worker="1")
-    metrics.observe("send", 200, 0.002)
+    metrics.observe("send", 200, 0.002, Asked(""))
 
     series = [line for line in metrics.text().decode().splitlines() if not line.startswith("#")]
 

@@ -28,7 +28,7 @@ from schemas.records import (
     TransactionRecord,
     UserRecord,
 )
-from schemas.records.watching import AuditRecord, HistoryRecord, MeterRecord, WatchRecord
+from schemas.records.watching import AuditRecord, HistoryRecord, MeterRecord, RequestsRecord, WatchRecord
 from schemas.registry import schema_id, schema_ids, schema_name, schema_text, subjects, version_id, versions
 from schemas.vocabulary import EventKind, Outcome, TaskStatus, TransactionStep
 
@@ -51,6 +51,7 @@ TYPES: dict[str, type[Struct]] = {
     "claim": ClaimRecord,
     "history": HistoryRecord,
     "outcomes": OutcomesRecord,
+    "requests": RequestsRecord,
 }
 WORDS = {
     "EventKind": [str(k) for k in EventKind],
@@ -92,6 +93,7 @@ def test_an_id_never_changes_and_names_one_schema() -> None:
         42: "snapshot.1",
         43: "history.1",
         44: "outcomes.1",
+        45: "requests.1",
     }
 
     assert {number: schema_name(number) for number in schema_ids()} == names
