@@ -126,6 +126,14 @@ def stale_handles(
     return asked.rows(asked.tables(LOG_TIME_MARGIN_MS, LATE_MS).stale_handles(), "minute")
 
 
+def requests(
+    session: SparkSession, queue: Queue = None, *, since: Time = None, until: Time = None, log: Log | None = None
+) -> DataFrame:
+    """REQUESTS of minutes that began in the time."""
+    asked = _Asked(session, log, queue, since, until)
+    return asked.rows(asked.tables(LOG_TIME_MARGIN_MS, LATE_MS).requests(), "minute")
+
+
 def audit(
     session: SparkSession, queue: Queue = None, *, since: Time = None, until: Time = None, log: Log | None = None
 ) -> DataFrame:

@@ -235,6 +235,24 @@ STALE_HANDLES = row(
     handles=LONG,
 )
 
+# One row per worker, minute and what follows: who has asked for what, and what came of it, repeated
+# records dropped. Key: all but requests, sum_us and max_us. Additive.
+REQUESTS = row(
+    minute=TIME,  # When it began, by the worker's clock.
+    worker=TEXT,
+    number=LONG,  # Of the records of that worker; a minute with many rows has several.
+    # sqs | emq | mns | rocketmq | native, also of what no dialect has claimed.
+    dialect=TEXT,
+    operation=TEXT,  # What it is called in its dialect; '' = there was no room for rows of their own.
+    verb=TEXT,  # A word of Verb; '' = it was answered before the engine was asked.
+    principal=TEXT,  # '' = nobody who is known.
+    queue=TEXT,  # '' = about none that there is.
+    outcome=TEXT,  # ok | gone (its client did not wait) | the word of the error, as `error` of AUDIT.
+    requests=LONG,  # Exact; of a batch one.
+    sum_us=LONG,  # Times of all of them.
+    max_us=LONG,
+)
+
 AUDIT = row(
     at=TIME,  # When it was answered, by the worker's clock.
     worker=TEXT,
@@ -306,6 +324,7 @@ FRAMES = {
     "queues": QUEUES,
     "meters": METERS,
     "stale_handles": STALE_HANDLES,
+    "requests": REQUESTS,
     "audit": AUDIT,
     "unread": UNREAD,
 }

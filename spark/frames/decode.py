@@ -15,7 +15,8 @@ from schemas.vocabulary import HEADER_NAME_CHARS, NATIVE_SENDER
 HEAD_BYTES = 5
 # A field of each subject that is null only when nothing could be read.
 _SIGNS = {
-    "message": "body", "journal": "entries", "queue": "name", "snapshot": "tags", "meter": "rows", "audit": "worker"
+    "message": "body", "journal": "entries", "queue": "name", "snapshot": "tags", "meter": "rows", "audit": "worker",
+    "requests": "rows",
 }  # fmt: skip
 
 
@@ -168,6 +169,17 @@ def _metered(records: DataFrame, part: str, fields: tuple[str, ...]) -> DataFram
         F.timestamp_millis("minute_ms").alias("minute"), *head, F.explode(part).alias("r")
     )
     return rows.select("minute", *head, *(f"r.{name}" for name in fields))
+
+
+def requests_of(records: DataFrame) -> DataFrame:
+    """REQUESTS from records of the requests topic; a record that a worker has written twice counts
+    once.
+
+    Reads value.
+    """
+    read = records.withColumn("schema_id", head_id()).withColumn("m", avro_fields("requests"))
+    once = read.where(F.col("m.rows").isNotNull()).select("m.*").dropDuplicates(["worker", "number"])
+    return once.select(F.timestamp_millis("minute_ms").alias("minute"), "worker", "number", F.inline("rows"))
 
 
 def audit_of(records: DataFrame) -> DataFrame:

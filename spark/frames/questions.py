@@ -60,7 +60,7 @@ class _Views:
             return self._tables.deliveries(self._journal(self._tables), self._narrow(name).sent())
         if name == "dead_letters":
             return self._narrow(name).dead_letters(self._journal(self._tables.until_now()))
-        if name in ("meters", "stale_handles", "audit"):
+        if name in ("meters", "stale_handles", "requests", "audit"):
             return self._timed(name, LOG_TIME_MARGIN_MS, LATE_MS)
         frame: DataFrame = getattr(self._narrow(name), name)()
         return frame

@@ -21,6 +21,7 @@ from schemas.topics import (
     meter_topic,
     queue_topic,
     queue_topics,
+    requests_topic,
     snapshot_topic,
 )
 from schemas.vocabulary import BATCH_CLOCK_MARGIN_MS, BATCH_SPAN_MS, LATE_MS
@@ -33,6 +34,7 @@ from spark.frames.decode import (
     messages_of,
     meters_of,
     plus_ms,
+    requests_of,
     stale_handles_of,
     time_of,
     unread_of,
@@ -230,6 +232,12 @@ class Tables:
     def _meter_records(self) -> DataFrame:
         topic = one_topic(meter_topic(self.log.prefix))
         return read(self.spark_session, self.log, topic, self.span.padded(0, LATE_MS))
+
+    def requests(self) -> DataFrame:
+        """REQUESTS whose minute is in the span, as `meters`."""
+        topic = one_topic(requests_topic(self.log.prefix))
+        records = read(self.spark_session, self.log, topic, self.span.padded(0, LATE_MS))
+        return self.within(requests_of(records), "minute")
 
     def audit(self) -> DataFrame:
         """AUDIT: who has asked for what in the span."""

@@ -22,7 +22,7 @@ from spark.frames.source import ALL, Span
 # The column of each view that says when its record was appended, or at most an hour before.
 TIMES = {
     "messages": "sent_at", "deliveries": "sent_at", "dead_letters": "dead_at", "meters": "minute",
-    "stale_handles": "minute", "audit": "at"
+    "stale_handles": "minute", "requests": "minute", "audit": "at"
 }  # fmt: skip
 _VIEWS = {tuple(shape.names): name for name, shape in FRAMES.items()}
 _LOWER, _UPPER = ("GreaterThan", "GreaterThanOrEqual", "EqualTo"), ("LessThan", "LessThanOrEqual", "EqualTo")

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from schemas.topics import QUEUE_KEY, audit_topic, control_topic, journal_topic, meter_topic
-from spark.frames.decode import audit_of, entries_of, meters_of
+from schemas.topics import QUEUE_KEY, audit_topic, control_topic, journal_topic, meter_topic, requests_topic
+from spark.frames.decode import audit_of, entries_of, meters_of, requests_of
 from spark.frames.tables import queue_rows
 from spark.lake.shapes import CONTROL
 from spark.rules.transitions import journal_of, without_repeats
@@ -55,6 +55,11 @@ def meter_rows(records: DataFrame, queues: DataFrame, there: DataFrame) -> DataF
     return _unseen(meters_of(records), there, ["minute", "worker", "incarnation"], "minute")
 
 
+def request_rows(records: DataFrame, queues: DataFrame, there: DataFrame) -> DataFrame:
+    """REQUESTS of the records that are not in the table yet."""
+    return _unseen(requests_of(records), there, ["worker", "number"], "minute")
+
+
 def audit_rows(records: DataFrame, queues: DataFrame, there: DataFrame) -> DataFrame:
     """AUDIT of the records that are not in the table yet."""
     return _unseen(audit_of(records), there, ["worker", "number"], "at")
@@ -93,5 +98,6 @@ FEEDS = (
     Feed("control", "queue", control_topic, control_rows, QUEUE_KEY),
     Feed("journal", "journal", journal_topic, journal_rows),
     Feed("meters", "meter", meter_topic, meter_rows),
+    Feed("requests", "requests", requests_topic, request_rows),
     Feed("audit", "audit", audit_topic, audit_rows),
 )

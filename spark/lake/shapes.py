@@ -8,7 +8,21 @@ from dataclasses import dataclass
 
 from pyspark.sql.types import StructField, StructType
 
-from spark.frames.columns import AUDIT, BYTES, FLAG, INT, JOURNAL, LONG, MESSAGES, METERS, QUEUES, TEXT, TIME, row
+from spark.frames.columns import (
+    AUDIT,
+    BYTES,
+    FLAG,
+    INT,
+    JOURNAL,
+    LONG,
+    MESSAGES,
+    METERS,
+    QUEUES,
+    REQUESTS,
+    TEXT,
+    TIME,
+    row,
+)
 
 # One row per record of the control topic about a queue: a history of QUEUES, which Kafka compacts
 # away. Key: log_partition, log_offset.
@@ -45,6 +59,7 @@ SHAPES = {
     "messages": Shape(MESSAGES, "sent_at", ("queue", "partition", "offset")),
     "journal": Shape(JOURNAL, "at", ("queue", "incarnation", "partition", "seq")),
     "meters": Shape(METERS, "minute", ("queue", "minute")),
+    "requests": Shape(REQUESTS, "minute", ("queue", "minute")),
     "audit": Shape(AUDIT, "at", ("queue", "at")),
     "control": Shape(CONTROL, None, ("queue", "log_offset")),
     "undecodable": Shape(UNDECODABLE, "at", ("topic", "partition", "offset")),

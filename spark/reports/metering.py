@@ -1,5 +1,5 @@
-"""Who used how much, and who changed what, by day. Every function is a pure DataFrame ->
-DataFrame.
+"""Who used how much, who asked for what, and who changed what, by day. Every function is a pure
+DataFrame -> DataFrame.
 """
 
 from __future__ import annotations
@@ -48,4 +48,19 @@ def audited(audit: DataFrame) -> DataFrame:
         F.sum("suppressed").alias("suppressed"),
         F.max("at").alias("last_at"),
         F.max_by("error", "at").alias("last_error"),
+    )
+
+
+def requested(requests: DataFrame) -> DataFrame:
+    """One row per UTC day, principal, queue, verb, dialect and outcome: requests, mean and greatest
+    of their times (us). Reads REQUESTS.
+
+    What was answered before the engine was asked has its dialect's name for a verb.
+    """
+    verb = F.when(F.col("verb") == "", F.col("operation")).otherwise(F.col("verb")).alias("verb")
+    grouped = requests.groupBy(F.to_date("minute").alias("date"), "principal", "queue", verb, "dialect", "outcome")
+    return grouped.agg(
+        F.sum("requests").alias("requests"),
+        F.expr("sum(sum_us) div sum(requests)").alias("mean_us"),
+        F.max("max_us").alias("max_us"),
     )

@@ -39,7 +39,7 @@ from spark.reports.counts import added, daily_of, events, sends
 from spark.reports.daily_statistics import daily_statistics, stale_handles
 from spark.reports.days import whole_days, write_days
 from spark.reports.latency import latency, lease_histogram, slow_leases
-from spark.reports.metering import audited, metering
+from spark.reports.metering import audited, metering, requested
 from spark.reports.redelivery import poison, redelivery
 from spark.reports.staging import Staging, kept, write_staging
 from spark.reports.unread import unread_messages
@@ -106,6 +106,15 @@ def reports_of(staging: Staging, counts: DataFrame, begin: datetime, end: dateti
     }
 
 
+def told_by_workers(tables: Tables) -> dict[str, DataFrame]:
+    """Reports of what the workers have written besides messages and journal, by name."""
+    return {
+        "audit": audited(tables.audit()),
+        "requests": requested(tables.requests()),
+        "stale_handles": stale_handles(tables.stale_handles()),
+    }
+
+
 def dead_letter_reports_of(
     dead_letters: DataFrame, succeeded: DataFrame, end: datetime
 ) -> Iterator[tuple[str, DataFrame]]:
@@ -156,8 +165,8 @@ def report(
         counts = write("tallies", counts_of(staging, meters, begin, end))
         for name, frame in reports_of(staging, counts, begin, end).items():
             write(name, frame)
-        write("audit", audited(own.audit()))
-        write("stale_handles", stale_handles(own.stale_handles()))
+        for name, frame in told_by_workers(own).items():
+            write(name, frame)
         write_days(write("daily_statistics", daily_statistics(meters)), whole_days(begin, end, datetime.now(UTC)), out)
         stages.begin("bodies", "reading bodies of dead letters")
         sent = between(staging.messages, "sent_at", begin, end)

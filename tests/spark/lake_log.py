@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from benchmarks.spark_log import fill
 from schemas.identity import MessageId
 from schemas.records import BatchMark, JournalEntry, JournalRecord, Message, Origin
-from schemas.records.watching import AuditRecord, MeterRecord, MeterRow
+from schemas.records.watching import AuditRecord, MeterRecord, MeterRow, RequestRow, RequestsRecord
 from schemas.vocabulary import Operation
 from schemas.wire import encode
 from spark.frames.log import Log
@@ -42,9 +42,9 @@ class Written:
         self._producer = Producer({"bootstrap.servers": bootstrap})
         if messages:
             fill(bootstrap, self.log.prefix, messages, 64, BEGIN_MS, partitions=2)
-            self.make("meter", "audit")
+            self.make("meter", "requests", "audit")
         else:
-            self.make("control", "journal", "meter", "audit")
+            self.make("control", "journal", "meter", "requests", "audit")
 
     def topic(self, name: str) -> str:
         return f"{self.log.prefix}.{name}"
@@ -77,6 +77,7 @@ def written_day(bootstrap: str) -> Written:
     # Only the journal tells that the batch at the end of its queue is never whole.
     made.put("journal", entry(1, 5, 6), entry(2, 7), ms=50_000)
     made.put("meter", minute(0), minute(1))
+    made.put("requests", counted(0), counted(1))
     made.put("audit", asked(0), asked(1))
     return made
 
@@ -111,6 +112,16 @@ def minute(number: int, worker: str = "w1") -> MeterRecord:
     return MeterRecord(LAST_MS + 60_000 * number, worker, "mails", UNIT, [row])
 
 
+def counted(number: int) -> RequestsRecord:
+    """Two rows."""
+    who = ("alice", "mails")
+    rows = [
+        RequestRow("sqs", "sqs.SendMessage", "send", *who, "ok", number + 1, 900, 400),
+        RequestRow("native", "receive", "receive", *who, "not_authorised", 2, 30, 20),
+    ]
+    return RequestsRecord(LAST_MS + 60_000 * number, "w1", number + 1, rows)
+
+
 def asked(number: int) -> AuditRecord:
     return AuditRecord(
         LAST_MS + number, "w1", number, "alice", "k", "::1", "op", "send", "mails", "", "", "done", 200, "", "r", 0
@@ -130,7 +141,7 @@ def same_as_kafka(
     spark_session: SparkSession,
     log: Log,
     copy: Lake,
-    names: Sequence[str] = ("messages", "journal", "meters", "audit"),
+    names: Sequence[str] = ("messages", "journal", "meters", "requests", "audit"),
 ) -> dict[str, int]:
     """Asserts that the tables have the rows that Kafka alone gives, each once; how many."""
     tables, found = Tables(spark_session, log), {}

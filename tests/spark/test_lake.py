@@ -22,6 +22,7 @@ from tests.spark.lake_log import (
     Written,
     asked,
     commit,
+    counted,
     entry,
     lake,
     minute,
@@ -47,13 +48,14 @@ def test_tables_have_the_rows_that_the_frames_have_and_get_what_is_new(
     log.put("q.mails", part("torn", 0, 2), part("whole", 0, 2), part("whole", 1, 2), commit("c", 0), b"raw", BROKEN)
     log.put("journal", entry(1, 5, 6), entry(2, 7), entry(1, 5, 6), b"\x00\x00\x00\x00\x02", ms=50_000)
     log.put("meter", minute(0), minute(1), minute(0))
+    log.put("requests", counted(0), counted(1), counted(0))
     log.put("audit", asked(0), asked(1), asked(0))
     copy = lake(spark_session, log.log, tmp_path)
 
     copy.round()
 
     first = same_as_kafka(spark_session, log.log, copy)
-    assert first == {"messages": 7, "journal": 3, "meters": 2, "audit": 2}
+    assert first == {"messages": 7, "journal": 3, "meters": 2, "requests": 4, "audit": 2}
     status = copy.tables["messages"].rows().where("sent_at >= '2026-03-02T00:50'").groupBy("status").count()
     assert {tuple(row) for row in status.collect()} == {("torn", 1), ("shown", 4), ("undecodable", 1)}
     before = {name: table.files() for name, table in copy.tables.items()}
@@ -65,12 +67,14 @@ def test_tables_have_the_rows_that_the_frames_have_and_get_what_is_new(
     log.put("q.mails", commit("c", 60_000), text("new"), ms=61_000)
     log.put("journal", entry(2, 7), entry(3, 8), ms=62_000)
     log.put("meter", minute(1), minute(2))
+    log.put("requests", counted(1), counted(2))
     log.put("audit", asked(1), asked(2))
 
     lake(spark_session, log.log, tmp_path).round()
 
     grown = same_as_kafka(spark_session, log.log, copy)
-    assert {name: grown[name] - first[name] for name in grown} == {"messages": 2, "journal": 1, "meters": 1, "audit": 1}
+    added = {name: grown[name] - first[name] for name in grown}
+    assert added == {"messages": 2, "journal": 1, "meters": 1, "requests": 2, "audit": 1}
     days = copy.session.sql("SELECT count(DISTINCT partition) FROM lake.bronze.messages.files").collect()[0][0]
     assert days == 2
     unread = whole(copy.tables["undecodable"].rows().select("topic", "partition", "offset", "reason", F.hex("value")))

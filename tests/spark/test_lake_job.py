@@ -17,7 +17,7 @@ from facade.programs.stack.processes.spark_submit import ONE_COMPILER, submit_ar
 from spark.lake.offsets import Held
 from spark.lake.tables import Table
 from tests.services import Services
-from tests.spark.lake_log import Written, asked, entry, lake, minute, same_as_kafka, text
+from tests.spark.lake_log import Written, asked, counted, entry, lake, minute, same_as_kafka, text
 
 BROKEN = b"\x00\x00\x00\x00\x01\x02"  # The head of a message, and no message.
 
@@ -90,6 +90,7 @@ def test_a_job_that_ends_at_any_step_of_a_commit_or_is_killed_in_one_loses_nothi
         log.put("q.mails", text(f"{number} a"), BROKEN, text(f"{number} b"), partition=number % 2)
         log.put("journal", entry(number + 1, number))
         log.put("meter", minute(number))
+        log.put("requests", counted(number))
         log.put("audit", asked(number))
         if step.startswith("during"):
             kill_in_a_commit(start(log, tmp_path))
@@ -104,7 +105,7 @@ def test_a_job_that_ends_at_any_step_of_a_commit_or_is_killed_in_one_loses_nothi
 
     found = same_as_kafka(spark_session, log.log, copy)
     count = len(steps)
-    assert found == {"messages": 3 * count, "journal": count, "meters": count, "audit": count}
+    assert found == {"messages": 3 * count, "journal": count, "meters": count, "requests": 2 * count, "audit": count}
     assert copy.tables["undecodable"].rows().count() == count
 
 

@@ -41,6 +41,8 @@ BOTH = [
        LEFT JOIN messages m ON m.queue = q.queue AND m.body_bytes > 60
        GROUP BY 1, 2, 3, 4 ORDER BY q.dead_letter_queue, 1""",
     "SELECT minute, worker, operation, requests, max_us FROM meters ORDER BY minute",
+    """SELECT principal, queue, verb, dialect, outcome, sum(requests) AS requests, max(max_us) AS longest FROM requests
+       WHERE queue = 'mails' GROUP BY 1, 2, 3, 4, 5 ORDER BY dialect""",
     "SELECT at, number, principal, status FROM audit WHERE at < TIMESTAMP '2026-03-03' ORDER BY number DESC LIMIT 1",
     """WITH last AS (SELECT queue, offset, row_number() OVER (PARTITION BY queue ORDER BY sent_at DESC, offset) AS place
        FROM messages WHERE partition = 1)
@@ -68,7 +70,7 @@ def read(form: str, printed: list[str]) -> Any:
 
 def views_of(spark_session: SparkSession, frame: Callable[[str], DataFrame], query: str = "") -> SparkSession:
     """Makes the views that a query names, or all."""
-    for name in ("messages", "journal", "meters", "audit", "queues", "deliveries", "dead_letters"):
+    for name in ("messages", "journal", "meters", "requests", "audit", "queues", "deliveries", "dead_letters"):
         if name in query or not query:
             frame(name).createOrReplaceTempView(name)
     return spark_session

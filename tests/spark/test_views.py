@@ -77,5 +77,5 @@ def test_the_stream_of_messages_is_that_of_its_queue(log: Log, spark_session: Sp
 def test_queues_are_those_of_the_control_topic(log: Log, spark_session: SparkSession) -> None:
     assert views.queues(spark_session, "mails", log=log).select("queue").collect() == [("mails",)]
     assert views.queues(spark_session, log=log).count() == Tables(spark_session, log).queues().count() > 3
-    for name in ("meters", "stale_handles", "audit"):
+    for name in ("meters", "stale_handles", "requests", "audit"):
         assert getattr(views, name)(spark_session, "mails", since=BEGIN_MS, log=log).columns == FRAMES[name].names

@@ -21,8 +21,8 @@ from spark.printed import cell, csv_line, table
 
 # The views that are tables as they are; which column `--from` and `--to` are about.
 TIMES = {
-    "messages": "sent_at", "journal": "logged_at", "meters": "minute", "audit": "at", "control": "logged_at",
-    "undecodable": "at",
+    "messages": "sent_at", "journal": "logged_at", "meters": "minute", "requests": "minute", "audit": "at",
+    "control": "logged_at", "undecodable": "at",
 }  # fmt: skip
 _QUEUES = """(SELECT * EXCLUDE (logged_at, log_partition, log_offset, deleted, place) FROM
   (SELECT *, row_number() OVER (PARTITION BY queue ORDER BY log_offset DESC) AS place FROM {control})
