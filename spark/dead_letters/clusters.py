@@ -42,6 +42,7 @@ def with_cluster(dead_letters: DataFrame, succeeded: DataFrame) -> DataFrame:
         marked.groupBy("_pattern").agg(F.count("*").alias("_dead_letters")).join(F.broadcast(heads), on="_pattern")
     )
     sizes = counted.groupBy("_head").agg(F.sum("_dead_letters").alias("_size"))
+    # These windows have at most MOST_PATTERNS rows.
     least = F.greatest(
         F.lit(LEAST_DEAD_LETTERS), F.ceil(F.sum("_dead_letters").over(Window.partitionBy()) * LEAST_SHARE)
     )
@@ -69,9 +70,9 @@ def dead_letter_clusters(clustered: DataFrame) -> DataFrame:
     not text), apart: up to 8 of (field, what, in_cluster, in_succeeded), shares 0..1 of the dead
     letters and of the succeeded messages of their queues that have it, most telling first.
     """
-    everywhere = clustered.withColumn("_all", F.count("*").over(Window.partitionBy())).where(
-        F.col("cluster").isNotNull()
-    )
+    # A window over all of them would bring all bodies to one task.
+    whole = F.broadcast(clustered.agg(F.count("*").alias("_all")))
+    everywhere = clustered.where(F.col("cluster").isNotNull()).crossJoin(whole)
     usual = everywhere.groupBy("cluster").agg(F.mode("shape").alias("_usual"))
     rows = everywhere.join(F.broadcast(usual), on="cluster")
     body = F.struct("address", F.substring("body_text", 1, EXAMPLE_CHARS).alias("text"))
@@ -89,9 +90,9 @@ def dead_letter_clusters(clustered: DataFrame) -> DataFrame:
         F.max("dead_at").alias("last_seen_at"),
         example.alias("_example"),
     )
-    whole = found.join(_apart(clustered), on="cluster", how="left")
+    told = found.join(_apart(clustered), on="cluster", how="left")
     kept = [name for name in found.columns if name != "_example"]
-    return whole.select(
+    return told.select(
         *kept, F.col("_example.address").alias("example_address"), F.col("_example.text").alias("example"), "apart"
     )
 
@@ -127,8 +128,10 @@ def _patterns(marked: DataFrame) -> DataFrame:
     letters without marks have none.
     """
     counted = marked.where(F.size("_pattern") > 0).groupBy("_pattern").agg(F.count("*").alias("_dead_letters"))
-    by_dead_letters = Window.partitionBy(F.lit(1)).orderBy(F.col("_dead_letters").desc(), "_pattern")
-    return counted.withColumn("_rank", F.row_number().over(by_dead_letters)).where(F.col("_rank") <= MOST_PATTERNS)
+    order = (F.col("_dead_letters").desc(), F.col("_pattern"))
+    # Each task brings its most frequent ones alone, so few are ranked by one.
+    few = counted.orderBy(*order).limit(MOST_PATTERNS)
+    return few.withColumn("_rank", F.row_number().over(Window.partitionBy(F.lit(1)).orderBy(*order)))
 
 
 def _heads(patterns: DataFrame) -> DataFrame:

@@ -42,9 +42,9 @@ def selected_of(dead_letters: DataFrame, where: str, queue: str | None) -> DataF
 
 def write_selected(selected: DataFrame, out: Path) -> None:
     """Writes addresses as text below `out`, a folder per queue, in the order of partition and
-    offset within a file.
+    offset within a file. A partition of a queue is sorted by one task, not the whole queue.
     """
-    ordered = selected.select("queue", "partition", "offset", "address").repartition("queue")
+    ordered = selected.select("queue", "partition", "offset", "address").repartition("queue", "partition")
     addresses = ordered.sortWithinPartitions("queue", "partition", "offset").select("queue", "address")
     addresses.write.mode("overwrite").partitionBy("queue").text(str(out))
 

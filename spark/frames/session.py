@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from spark.frames.log import Log, reach
+from spark.frames.log import BadOption, Log, reach
 from spark.frames.source import answered
 from spark.guard import DRIVER_MEMORY, guard
 from spark.progress import tell
@@ -22,12 +22,18 @@ _MEANING = {"spark.sql.session.timeZone": "UTC"}
 # What the owner of a cluster may know better: spark-submit --conf and spark-defaults.conf win. The
 # first are asked when a context begins, the others are of a session.
 _BARS = "spark.ui.showConsoleProgress"
+_SECRET = "spark.authenticate.secret"  # noqa: S105 - a name
+_LEAST_PARTS, _MOST_PARTS = 32, 1_000
+_PARTS = "spark.sql.adaptive.coalescePartitions.initialPartitionNum"
+# Files are about a quarter of the rows of a shuffle, of which a task is to have 16 MiB.
+_FILES_OF_A_TASK = 4 << 20
 _SETTINGS = {"spark.ui.enabled": "false", _BARS: "false"}
 ADVICE = {
     "spark.sql.adaptive.enabled": "true",
     # Many small partitions, put together to some that two tasks can sort in a driver of 2 GiB
-    # without a spill.
-    "spark.sql.shuffle.partitions": "32",
+    # without a spill. What is read from much more than a commit or a micro-batch has asks for more
+    # (`fit_shuffles`).
+    "spark.sql.shuffle.partitions": str(_LEAST_PARTS),
     "spark.sql.adaptive.advisoryPartitionSizeInBytes": "16m",
     # The default is a form of timestamps that other readers have given up.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
@@ -40,7 +46,7 @@ def session(name: str, master: str | None = None, settings: Mapping[str, str] | 
     spark-submit 2 threads here.
 
     The driver has 2 GiB unless `settings` or spark-submit say otherwise: a JVM that runs keeps what
-    it has.
+    it has. Raises BadOption: a standalone cluster without its secret.
     """
     builder, begin = SparkSession.builder.appName(name), dict(settings or {})
     if master or "PYSPARK_GATEWAY_PORT" not in os.environ:
@@ -52,8 +58,13 @@ def session(name: str, master: str | None = None, settings: Mapping[str, str] | 
     # PySpark logs a wrong query with all of its plans, beside raising it.
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
     submitted = _submitted(begin)
-    advised = {**_SETTINGS, **guard(master or submitted.get("spark.master", "local[2]") or "")}
+    where = master or submitted.get("spark.master", "local[2]") or ""
+    advised = {**_SETTINGS, **guard(where)}
     advised = {key: value for key, value in advised.items() if not submitted.contains(key)}
+    if where.startswith("spark:") and "spark.authenticate" in advised and not submitted.contains(_SECRET):
+        raise BadOption(
+            f"--master {where}: give {_SECRET} in spark-defaults.conf, or say spark.authenticate false there"
+        )
     for key, value in {**advised, **_MEANING, **begin}.items():
         builder = builder.config(key, value)
     return _advised(builder.getOrCreate())
@@ -62,6 +73,22 @@ def session(name: str, master: str | None = None, settings: Mapping[str, str] | 
 def beside(spark_session: SparkSession) -> SparkSession:
     """Another session of the same JVM, with catalogs and views of its own."""
     return _advised(spark_session.newSession())
+
+
+def fit_shuffles(*frames: DataFrame) -> int:
+    """Has the shuffles of a session, from now on, as many parts as these frames ask for, which are
+    read from files; how many. A setting of the owner stays.
+
+    Adaptive execution puts parts together, but those of a frame that is kept (`persist`) each have
+    a task: so there are never many by default.
+    """
+    made = frames[0].sparkSession
+    plans = [frame._jdf.queryExecution().optimizedPlan() for frame in frames]  # noqa: SLF001 - PySpark has no plans
+    size = sum(int(plan.stats().sizeInBytes()) for plan in plans)
+    parts = max(_LEAST_PARTS, min(_MOST_PARTS, size // _FILES_OF_A_TASK))
+    if not {_PARTS, "spark.sql.shuffle.partitions"} & {key for key, _ in made.sparkContext.getConf().getAll()}:
+        made.conf.set(_PARTS, str(parts))
+    return parts
 
 
 def empty(spark_session: SparkSession, shape: StructType) -> DataFrame:

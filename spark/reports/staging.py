@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
 
+from spark.frames.session import fit_shuffles
 from spark.frames.tables import Tables
 from spark.rules.atomic_batches import judged
 from spark.rules.deliveries import deliveries_of
@@ -51,12 +52,15 @@ def write_staging(tables: Tables, folder: str, begin: Callable[[str], None]) -> 
     begin("messages")
     queues = kept(tables.queues(), f"{folder}/queues")
     slim = with_wanted_tags(tables.unjudged_messages(), queues).select(*SLIM)
-    messages = tables.within(without_repeated_sends(judged(kept(slim, f"{folder}/messages"))), "sent_at")
+    staged = kept(slim, f"{folder}/messages")
+    fit_shuffles(staged)
+    messages = tables.within(without_repeated_sends(judged(staged)), "sent_at")
     begin("journal")
     # Before the journal, and that to its end: an ack that a snapshot has and the journal has not is
     # then an old one.
     runs = kept(runs_of_snapshots(tables.snapshots()), f"{folder}/runs")
     journal_now = kept(tables.until_now().journal(queues), f"{folder}/journal")
+    fit_shuffles(staged, journal_now)
     journal = tables.until_end(journal_now, "logged_at")
     begin("deliveries")
     deliveries = kept(deliveries_of(journal, messages, tables.as_of()), f"{folder}/deliveries")

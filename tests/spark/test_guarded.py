@@ -12,6 +12,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from facade.programs.stack.processes.spark_submit import command, run
+from spark.frames.log import BadOption
+from spark.frames.session import session
 
 LOOPBACK = "127.0.0.1"
 
@@ -60,6 +62,11 @@ def test_a_job_of_the_user_is_guarded_unless_its_owner_says_otherwise(
     (tmp_path / "spark-defaults.conf").write_text("spark.master yarn\n")
     monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
     assert not [word for word in command(["job.py"]) if word.startswith(("spark.driver", "spark.auth"))]
+
+
+def test_a_standalone_cluster_without_its_secret_is_refused_in_one_line(spark_session: SparkSession) -> None:
+    with pytest.raises(BadOption, match=r"--master spark://h:7077: give spark\.authenticate\.secret"):
+        session("x", "spark://h:7077")
 
 
 def test_a_file_of_the_user_gets_the_memory_and_the_logs_that_the_page_says(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+from pyspark.sql import SparkSession
+
 from facade.programs.stack.processes.spark_submit import command
+from spark.frames.session import fit_shuffles
 from tests.spark.conftest import found_spark
 
 JOB = """
@@ -61,3 +65,21 @@ def test_spark_submit_and_spark_defaults_win_over_our_advice_but_not_over_utc(tm
     found = _submitted(tmp_path, options, DEFAULTS)
 
     assert found == {**ADVICE, **SAID, **DEFAULTS, "spark.sql.session.timeZone": "UTC", "ui": False}
+
+
+def test_shuffles_begin_with_as_many_parts_as_their_input_asks_for(
+    spark_session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = str(tmp_path / "rows")
+    spark_session.range(50_000).write.parquet(path)
+    rows = spark_session.read.parquet(path)
+    size = sum(file.stat().st_size for file in Path(path).glob("*.parquet"))
+
+    assert fit_shuffles(rows) == 32
+    monkeypatch.setattr("spark.frames.session._FILES_OF_A_TASK", size // 40)
+    assert fit_shuffles(rows) == 40
+    assert fit_shuffles(rows, rows) == 80
+    monkeypatch.setattr("spark.frames.session._FILES_OF_A_TASK", 1)
+    assert fit_shuffles(rows) == 1_000
+    name = "spark.sql.adaptive.coalescePartitions.initialPartitionNum"
+    assert spark_session.conf.get(name, None) is None, "who says how many shuffle partitions there are is obeyed"
