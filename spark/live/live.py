@@ -8,6 +8,7 @@ folders counts every record once. Rates go to a topic after that, at least once,
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -24,6 +25,7 @@ from spark.frames.log import Log
 from spark.frames.session import empty
 from spark.frames.source import all_queues, make_topic, one_topic, stream, write_topic
 from spark.frames.tables import Tables, with_queues
+from spark.live.measures import write
 from spark.live.streaming_state import (
     FIRSTS,
     RECORDS,
@@ -82,10 +84,17 @@ class Live:
                 for query in self._queries:
                     query.awaitTermination()
             else:
-                # Returns when the first ends, which it does by failing.
-                self._spark_session.streams.awaitAnyTermination()
+                # Ends when the first does, which it does by failing.
+                while not self._spark_session.streams.awaitAnyTermination(max(1, every_s)):
+                    self._measure()
         finally:
             self.stop()
+            self._measure()
+
+    def _measure(self) -> None:
+        """Writes what the queries have said last."""
+        said = [query.lastProgress for query in self._queries]
+        write(self._out, [json.loads(progress.json) for progress in said if progress is not None])
 
     def stop(self) -> None:
         """Ends the queries; a micro-batch in hand is repeated at the next start."""

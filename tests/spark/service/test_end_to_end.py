@@ -23,6 +23,7 @@ from spark.frames.columns import FRAMES
 from spark.frames.source import Span, one_topic, read, some_queues
 from spark.frames.tables import Tables
 from spark.live.live import live_counts, live_leases
+from spark.live.measures import FILE
 from spark.reports.counts import daily_of
 from tests.browser.chromium import Page
 from tests.spark.drive import DEAD, QUEUE
@@ -246,3 +247,11 @@ def test_the_stream_comes_to_the_totals_of_the_batch_after_a_kill(
             *(rate.get(name) for name in ("minute_ms", "queue", "tag", "principal", "measure")),
         ] = rate["messages"]
     assert sum(told.values()) == sum(row["messages"] for row in live.collect())
+    measured = dict(line.rsplit(" ", 1) for line in (streamed / FILE).read_text().splitlines() if line[0] != "#")
+    for stream in ("sends", "events"):
+        of_stream = {name: measured[f'leaseway_live_{name}{{stream="{stream}"}}'] for name in ("lag_records", "batch")}
+        written = len(list((streamed / "tallies" / f"stream={stream}").glob("batch=*")))
+        assert of_stream == {"lag_records": "0", "batch": str(written - 1)}
+    assert {name for name in measured if "state_bytes" in name and int(measured[name])} == {
+        f'leaseway_live_state_bytes{{state="{name}"}}' for name in ("firsts", "open", "pending", "seqs")
+    }
