@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import warnings
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ from facade.programs.stack.processes.errors import StackError
 from facade.programs.stack.processes.programs import find_java
 from facade.programs.stack.processes.spark_submit import connectors, mapped, of_s3
 from spark.frames.log import Log
-from spark.frames.session import session
+from spark.frames.session import ADVICE, session
 from spark.lake.places.warehouse import Warehouse
 from tests.browser.chromium import Page, page
 from tests.browser.fetch import browser
@@ -24,7 +25,7 @@ from tests.services import Services
 from tests.spark.lake_log import Written, lake, written_day
 from tests.tiers import QUICK_JVM
 
-# To compile queries costs more than these few rows.
+# To compile queries costs more than these few rows. What compares whole frames asks `as_users`.
 QUICK_SQL = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
@@ -74,6 +75,24 @@ def spark_session() -> Iterator[SparkSession]:
         made.sparkContext.setLogLevel("ERROR")
         yield made
         made.stop()
+
+
+@contextlib.contextmanager
+def as_users(*sessions: SparkSession) -> Iterator[None]:
+    """Has sessions plan and run as those of users do: adaptive, compiled, in many parts."""
+    for made in sessions:
+        for name in QUICK_SQL:
+            made.conf.unset(name)
+        for name, value in ADVICE.items():
+            made.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for made in sessions:
+            for name in ADVICE:
+                made.conf.unset(name)
+            for name, value in QUICK_SQL.items():
+                made.conf.set(name, value)
 
 
 def client_of(lock: Path) -> Path:

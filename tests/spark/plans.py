@@ -1,4 +1,4 @@
-"""What a frame reads of Kafka, by its physical plan: no record is read for it."""
+"""What a frame reads of Kafka and of tables, by its physical plan: no record is read for it."""
 
 from __future__ import annotations
 
@@ -22,10 +22,27 @@ def times_read(frame: DataFrame) -> Counter[str]:
     return Counter(topic for scan in scans(frame) for topic in {topic for topic, *_ in scan})
 
 
+def files_read(frame: DataFrame) -> int:
+    """How many files the scans of tables read."""
+    plans = _plans(frame._jdf.queryExecution().executedPlan(), set())
+    return sum(_files(plan) for plan in plans if plan.getClass().getSimpleName() == "BatchScanExec")
+
+
+def _files(scan: Any) -> int:
+    parts = scan.inputPartitions()
+    return sum(int(parts.apply(place).taskGroup().tasks().size()) for place in range(parts.size()))
+
+
 def _scans(plan: Any, seen: set[int]) -> Iterator[set[Range]]:
+    for one in _plans(plan, seen):
+        if one.getClass().getSimpleName() == "RowDataSourceScanExec" and "KafkaRelation" in one.relation().toString():
+            yield set(_ranges(one.rdd()))
+
+
+def _plans(plan: Any, seen: set[int]) -> Iterator[Any]:
+    """A plan and all below it, those of kept frames once."""
+    yield plan
     kind = plan.getClass().getSimpleName()
-    if kind == "RowDataSourceScanExec" and "KafkaRelation" in plan.relation().toString():
-        yield set(_ranges(plan.rdd()))
     inner = []
     if kind == "AdaptiveSparkPlanExec":
         inner.append(plan.executedPlan())
@@ -39,7 +56,7 @@ def _scans(plan: Any, seen: set[int]) -> Iterator[set[Range]]:
     for below in (plan.children(), plan.subqueries()):
         inner += [below.apply(place) for place in range(below.size())]
     for one in inner:
-        yield from _scans(one, seen)
+        yield from _plans(one, seen)
 
 
 def _ranges(rdd: Any) -> Iterator[Range]:

@@ -26,7 +26,9 @@ from spark.lake.answers.small import answer, tables_of
 from spark.lake.answers.stored import Stored
 from spark.lake.places.warehouse import Warehouse
 from spark.sql_job import lines
+from tests.spark.conftest import as_users
 from tests.spark.lake_log import LAST_MS
+from tests.spark.plans import files_read
 
 BOTH = [
     "SELECT count(*) FROM messages",
@@ -100,12 +102,13 @@ def test_both_engines_answer_as_kafka_does(
     tables = tables_of(warehouse)
     stored = Stored(spark_session, warehouse, tables.as_of_ms or 0)
     by_tables = views_of(stored.spark_session, stored.frame)
-    for place, query in enumerate(BOTH):
-        form = ("json", "csv", "table")[place % 3]
-        expected = by_spark(by_kafka, query, form)
-        small = read(form, list(answer(tables, query, 1000, (None, None)).lines(form)))
-        assert small == expected, query
-        assert by_spark(by_tables, query, form) == expected, query
+    with as_users(by_kafka, by_tables):
+        for place, query in enumerate(BOTH):
+            form = ("json", "csv", "table")[place % 3]
+            expected = by_spark(by_kafka, query, form)
+            small = read(form, list(answer(tables, query, 1000, (None, None)).lines(form)))
+            assert small == expected, query
+            assert by_spark(by_tables, query, form) == expected, query
     for query, about in SPARK.items():
         with pytest.raises(Exception, match=about):
             answer(tables, query, 1000, (None, None))
@@ -123,6 +126,17 @@ def test_a_span_cuts_tables_as_it_cuts_the_log(spark_session: SparkSession, log:
         by_log = views_of(of_log.spark_session, lambda name: getattr(of_log, name)(), query)  # noqa: B023
         assert small == by_spark(by_log, query, "csv")
         assert small == by_spark(views_of(stored.spark_session, stored.frame, query), query, "csv")
+
+
+def test_conditions_choose_the_files_of_tables(spark_session: SparkSession, warehouse: Warehouse) -> None:
+    asked = Stored(spark_session, warehouse, 0).frame("messages")
+
+    # A file for each day; on the second, there are only mails.
+    assert files_read(asked) == 2
+    assert files_read(asked.where("sent_at < '2026-03-02' AND length(body) > 1")) == 1
+    assert files_read(asked.where("queue = 'orders'")) == 1
+    assert files_read(asked.where("queue = 'mails'")) == 2
+    assert files_read(asked.where("queue = 'orders' AND sent_at >= '2026-03-02'")) == 0
 
 
 def given(**fields: Any) -> Namespace:

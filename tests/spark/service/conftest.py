@@ -22,6 +22,7 @@ from spark.frames.log import Log, epoch_ms
 from spark.live.live import Live, live_counts
 from spark.reports.report import folder_of, written
 from tests.services import Up
+from tests.spark.conftest import as_users
 from tests.spark.drive import Books
 from tests.spark.service.client import Client, use_up
 from tests.spark.service.story import (
@@ -97,14 +98,14 @@ class Made:
 
 
 @pytest.fixture(scope="package")
-def made(story: Story, tmp_path_factory: pytest.TempPathFactory) -> Made:
-    """The report of the story, beside one of another day."""
+def made(story: Story, spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Made:
+    """The report of the story, as users make it, beside one of another day."""
     out = tmp_path_factory.mktemp("report")
     (out / OTHER_DAY).mkdir()
     (out / OTHER_DAY / "report.html").write_text("of another day")
     times = ("--from", str(epoch_ms(story.begin)), "--to", str(epoch_ms(story.end)))
     with (out / OTHER_DAY / "said").open("w+") as said:
-        with contextlib.redirect_stderr(said):
+        with as_users(spark_session), contextlib.redirect_stderr(said):
             printed = run_here(story.up.data, "report", "--out", str(out), *times)
         said.seek(0)
         return Made(out / folder_of(story.begin, story.end), printed, said.read().splitlines())
