@@ -59,7 +59,7 @@ def report(bootstrap: str, prefix: str, folder: Path) -> dict[str, Any]:
     most_mib, cpu_s = 0, 0.0
     with subprocess.Popen(command, env={**os.environ, "SPARK_CONF_DIR": str(folder)}) as job:
         while job.poll() is None:
-            resident, used = _tree(job.pid)
+            resident, used = tree(job.pid)
             most_mib, cpu_s = max(most_mib, resident), max(cpu_s, used)
             time.sleep(0.5)
     if job.returncode:
@@ -71,7 +71,7 @@ def report(bootstrap: str, prefix: str, folder: Path) -> dict[str, Any]:
     return {**spent, "seconds": summary["seconds"], "counted": counted, **_stages(events)}
 
 
-def _tree(pid: int) -> tuple[int, float]:
+def tree(pid: int) -> tuple[int, float]:
     """Resident MiB and CPU seconds of a process and its children: on a shared machine CPU time
     tells more than the wall clock.
     """
