@@ -27,7 +27,7 @@ from spark.dead_letters.dead_letters import succeeded_of
 from spark.frames.log import Log
 from spark.frames.session import session
 from spark.frames.tables import Tables
-from spark.reports.staging import kept
+from spark.reports.sources.staging import kept
 from tests.services import Up
 from tests.spark.planted import CAUSES, plant
 from tests.spark.purity import found_of

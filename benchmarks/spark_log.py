@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import random
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from confluent_kafka import Producer
@@ -55,22 +55,28 @@ def fill(bootstrap: str, prefix: str, messages: int, size: int, begin_ms: int, p
     """Writes topics `prefix`.*: `messages` bodies of `size` bytes over one day from `begin_ms` on,
     in so many partitions of each queue and of the journal; ends when Kafka has all.
     """
+    return next(fill_days(bootstrap, prefix, messages, size, [begin_ms], partitions))
+
+
+def fill_days(
+    bootstrap: str, prefix: str, messages: int, size: int, begins: Sequence[int], partitions: int = PARTITIONS
+) -> Iterator[Written]:
+    """The same for several days, each when it is asked for: what has been written until its end."""
     # Idempotent, as the service's: a batch that is sent again must not come behind later ones.
     many = {"linger.ms": 20, "batch.size": 1 << 20, "queue.buffering.max.kbytes": 1 << 18}
     producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True, **many})
     _make_topics(bootstrap, prefix, partitions)
-    _write_queues(producer, prefix, begin_ms, partitions)
+    _write_queues(producer, prefix, begins[0], partitions)
     written, chance = Written(), random.Random(1)
-    for queue, share in SHARES.items():
-        for partition in range(partitions):
-            count = int(messages * share / partitions)
-            _fill_unit(
-                producer, prefix, Unit(queue, partition, _incarnation(queue)), count, size, begin_ms, written, chance
-            )
-    left = producer.flush(300)
-    if left:
-        raise SystemExit(f"Kafka did not take {left} records")
-    return written
+    units = [Unit(queue, partition, _incarnation(queue)) for queue in SHARES for partition in range(partitions)]
+    for begin_ms in begins:
+        for unit in units:
+            count = int(messages * SHARES[unit.queue] / partitions)
+            _fill_unit(producer, prefix, unit, count, size, begin_ms, written, chance)
+        left = producer.flush(300)
+        if left:
+            raise SystemExit(f"Kafka did not take {left} records")
+        yield written
 
 
 def _incarnation(queue: str) -> str:

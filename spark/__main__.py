@@ -29,6 +29,9 @@ from spark.progress import tell
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from spark.frames.log import Log
+    from spark.reports.sources.staging import Source
+
 _DAY = timedelta(days=1)
 
 
@@ -99,17 +102,48 @@ def run_report(given: argparse.Namespace) -> int:
     from spark.frames.session import job
     from spark.reports.report import PAGE, folder_of, report
 
-    end = moment(given.end) if given.end else datetime.now(UTC)
-    begin = moment(given.begin) if given.begin else end - _DAY
-    oldest = moment(given.oldest) if given.oldest else None
-    if begin >= end:
-        raise BadOption("--from must be before --to")
-    log, folder = log_of(given), given.out / folder_of(begin, end)
+    log = log_of(given) if given.warehouse is None else None
     with job("report", given.master, log) as spark_session:
+        source, begin, end = _source_of(spark_session, log, given)
+        folder = given.out / folder_of(begin, end)
         folder.mkdir(parents=True, exist_ok=True)
-        summary = report(spark_session, log, begin, end, folder, oldest)
+        summary = report(source, begin, end, folder)
     sys.stdout.write(f"{folder / PAGE} (made in {summary['seconds']['all']} s)\n")
     return 0
+
+
+def _source_of(
+    spark_session: SparkSession, log: Log | None, given: argparse.Namespace
+) -> tuple[Source, datetime, datetime]:
+    """Where a report reads, its begin and its end."""
+    from spark.lake.answers.question import said
+    from spark.lake.answers.stored import Stored
+    from spark.lake.places.warehouse import warehouse_of
+    from spark.reports.sources.log import LogSource
+    from spark.reports.sources.tables import TablesSource
+
+    if log is not None:
+        begin, end = _time_of(given, datetime.now(UTC))
+        oldest = moment(given.oldest) if given.oldest else None
+        return LogSource(spark_session, log, begin, end, oldest), begin, end
+    if given.oldest:
+        raise BadOption("--oldest is about the log: leave it out, tables cost what the report's time has")
+    stored = Stored(spark_session, warehouse_of(given), None)
+    told = datetime.fromtimestamp(stored.as_of_ms / 1000, UTC)
+    begin, end = _time_of(given, told)
+    if end > told:
+        raise BadOption(f"--to is behind what the tables tell, {told:%Y-%m-%dT%H:%M:%SZ}: run `leaseway lake` before")
+    tell("report", said(stored.as_of_ms, "Spark"))
+    return TablesSource(stored, begin, end), begin, end
+
+
+def _time_of(given: argparse.Namespace, now: datetime) -> tuple[datetime, datetime]:
+    """The time that was given, or the last day before `now`."""
+    end = moment(given.end) if given.end else now
+    begin = moment(given.begin) if given.begin else end - _DAY
+    if begin >= end:
+        raise BadOption("--from must be before --to")
+    return begin, end
 
 
 def run_live(given: argparse.Namespace) -> int:
@@ -131,7 +165,7 @@ def run_lake(given: argparse.Namespace) -> int:
     from spark.lake.commits import Wish
     from spark.lake.lake import Lake
     from spark.lake.places.warehouse import warehouse_of
-    from spark.lake.tables import Overtaken
+    from spark.lake.tables.table import Overtaken
 
     log, warehouse = log_of(given), warehouse_of(given)
     with job("lake", given.master, log) as spark_session, contextlib.suppress(KeyboardInterrupt):

@@ -14,8 +14,8 @@ def sql_arguments(parser: ArgumentParser) -> None:
     """Options of `sql`."""
     parser.add_argument(
         "query",
-        help="SQL over the views messages, journal, deliveries, dead_letters, queues, meters, stale_handles, audit, "
-        "unread",
+        help="SQL over the views messages, journal, deliveries, lives, dead_letters, queues, meters, "
+        "stale_handles, audit, unread",
     )
     parser.add_argument(
         "--format", choices=("table", "json", "csv"), default="table", help="how rows are printed (default table)"
@@ -45,6 +45,10 @@ def report_arguments(parser: ArgumentParser) -> None:
         metavar="TIME",
         help="read the log from here on (default: all of it); backlog and counts begin there",
     )
+    parser.add_argument(
+        "--warehouse", metavar="PLACE", help="read the tables that `leaseway lake` has written, not Kafka"
+    )
+    _catalog_argument(parser)
     _span_arguments(parser)
     _job_arguments(parser)
 

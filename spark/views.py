@@ -102,6 +102,15 @@ def dead_letters(
     return asked.rows(asked.tables(0, AFTER_MS).dead_letters(asked.whole().journal()), "dead_at")
 
 
+def lives(
+    session: SparkSession, queue: Queue = None, *, since: Time = None, until: Time = None, log: Log | None = None
+) -> DataFrame:
+    """LIVES of messages that were sent in the time; what became of them as of now."""
+    asked = _Asked(session, log, queue, since, until)
+    told = asked.whole().journal(about=asked.about())
+    return asked.rows(asked.tables(BEFORE_MS, AFTER_MS).lives(told), "sent_at")
+
+
 def journal(
     session: SparkSession, queue: Queue = None, *, since: Time = None, until: Time = None, log: Log | None = None
 ) -> DataFrame:

@@ -26,7 +26,7 @@ from spark.frames.source import admin_of, java_class, one_topic, read
 from spark.frames.wanted import empty_views
 from spark.lake.maintenance import maintain
 from spark.lake.places.warehouse import Warehouse
-from spark.lake.tables import Catalog
+from spark.lake.tables.catalog import Catalog
 
 QUESTIONS = (
     "SELECT 1",
@@ -81,6 +81,8 @@ def _copy(spark_session: SparkSession, folder: Path) -> None:
         table.append(catalog.spark_session.range(1).select(*columns), {})
         table.rows().collect()
         table.compact(1)
+        table.expire(0)
+        table.remove_orphans(0)
     maintain(catalog, tables, tables)
 
 

@@ -314,13 +314,29 @@ LIFECYCLES = row(
     # acked | dead | expired | deleted | moved | skipped | purged | settled (the log no longer tells
     # how); null = open.
     settled_how=TEXT,
+    settled_reason=TEXT,  # As JOURNAL's reason of what settled it: why a dead one died.
 )
+
+# One row per message that is shown and tag that wants it: LIFECYCLES, and what was done with it.
+LIVES = StructType([
+    *LIFECYCLES.fields,
+    *row(
+        # settled_how; of an open one leased | delayed (due later, or released until later) | ready.
+        state=TEXT,
+        age_ms=LONG,  # From sent_at until it was settled, or now.
+        deliveries=INT,
+        first_received_at=TIME,  # Null = never, as the next two.
+        last_received_at=TIME,
+        last_how=TEXT,  # How the last delivery ended: a word of DELIVERY_ENDS.
+    ).fields,
+])  # fmt: skip
 
 FRAMES = {
     "messages": MESSAGES,
     "journal": JOURNAL,
     "deliveries": DELIVERIES,
     "dead_letters": DEAD_LETTERS,
+    "lives": LIVES,
     "queues": QUEUES,
     "meters": METERS,
     "stale_handles": STALE_HANDLES,

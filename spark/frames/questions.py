@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable
 from typing import Any
@@ -60,6 +61,8 @@ class _Views:
             return self._tables.deliveries(self._journal(self._tables), self._narrow(name).sent())
         if name == "dead_letters":
             return self._narrow(name).dead_letters(self._journal(self._tables.until_now()))
+        if name == "lives":
+            return self._narrow(name).lives(self._journal(self._tables.until_now()))
         if name in ("meters", "stale_handles", "requests", "audit"):
             return self._timed(name, LOG_TIME_MARGIN_MS, LATE_MS)
         frame: DataFrame = getattr(self._narrow(name), name)()
@@ -82,10 +85,10 @@ class _Views:
         kept when it has been read.
         """
         # A dead letter was settled before the journal begins: before that of all queues does.
-        users = [self._wanted[name] for name in ("journal", "deliveries") if name in self._wanted]
+        users = [self._wanted[name] for name in ("journal", "deliveries", "lives") if name in self._wanted]
         about = None
         if users and "dead_letters" not in self._wanted:
-            about = (users[0] if len(users) == 1 else users[0].either(users[1])).queues
+            about = functools.reduce(Wanted.either, users).queues
         key = repr(tables.span)
         if key not in self._kept:
             journal = tables.journal(about=about)

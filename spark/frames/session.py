@@ -91,6 +91,15 @@ def fit_shuffles(*frames: DataFrame) -> int:
     return parts
 
 
+def leaf(frame: DataFrame) -> DataFrame:
+    """The same rows by a plan of one step. Catalyst looks at the whole plan with each step that is
+    added, so a long one takes longer than its rows. What is lost is computed again.
+    """
+    session = frame.sparkSession
+    made = session._jsparkSession.createDataFrame(frame._jdf.toJavaRDD(), frame._jdf.schema())  # noqa: SLF001
+    return DataFrame(made, session)
+
+
 def empty(spark_session: SparkSession, shape: StructType) -> DataFrame:
     """A frame of that shape without a row. One that PySpark makes of a list is read by a process of
     Python.

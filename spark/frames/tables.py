@@ -52,8 +52,9 @@ from spark.frames.source import (
     some_queues,
 )
 from spark.rules.atomic_batches import judged_by
-from spark.rules.deliveries import DEATHS, dead_letters_of, deliveries_of
+from spark.rules.deliveries import DEATHS, dead_letters_of, deliveries_of, leases
 from spark.rules.floors import newest_snapshots, runs_of_snapshots
+from spark.rules.lifecycles import lifecycles_of, lives_of, with_wanted_tags
 from spark.rules.transitions import journal_of, without_repeats
 
 # After the end of a span: what decides about a batch that began in it.
@@ -127,6 +128,15 @@ def with_queues(messages: DataFrame, queues: DataFrame) -> DataFrame:
 def looked_up(numbers: Mapping[str, int], key: Column) -> Column:
     """The number of a key; null = it has none."""
     return F.try_element_at(F.from_json(F.lit(json.dumps(numbers)), "map<string,bigint>"), key)
+
+
+def not_settled_later(frame: DataFrame, end_ms: int) -> DataFrame:
+    """The frame (LIFECYCLES, DEAD_LETTERS) as of then: what was settled later was not settled
+    yet.
+    """
+    by_then = F.coalesce(F.unix_millis("settled_at") < end_ms, F.lit(False))
+    settled = [name for name in ("settled_how", "settled_at", "settled_reason") if name in frame.columns]
+    return frame.withColumns({name: F.when(by_then, F.col(name)) for name in settled})
 
 
 class Tables:
@@ -282,6 +292,16 @@ class Tables:
         told = self.until_now().journal(queues) if journal is None else journal
         return dead_letters_of(messages, told, runs_of_snapshots(self.snapshots()), queues)
 
+    def lives(self, journal: DataFrame | None = None) -> DataFrame:
+        """LIVES of messages that were sent in the span; what became of them as of now. `journal` is
+        that of `until_now` (None = read it).
+        """
+        queues, now = self.queues(), F.current_timestamp()
+        runs = runs_of_snapshots(self.snapshots())  # Before the journal: no younger than that.
+        told = self.until_now().journal(queues) if journal is None else journal
+        messages = with_wanted_tags(self.messages(), queues)
+        return lives_of(lifecycles_of(messages, told, runs, queues), leases(told, now), now)
+
     def unread(self) -> DataFrame:
         """UNREAD of queues' topics, journal, snapshots and control topic."""
         messages = read(self.spark_session, self.log, self._topics(), self.span)
@@ -308,18 +328,6 @@ class Tables:
         """The rows of a frame whose column `time` is before the end of the span."""
         high = self.span.to_ms
         return frame if high is None else frame.where(F.unix_millis(time) < high)
-
-    def not_settled_later(self, frame: DataFrame) -> DataFrame:
-        """The frame (LIFECYCLES, DEAD_LETTERS) as of the end of the span: what was settled after it
-        was not settled yet.
-        """
-        high = self.span.to_ms
-        if high is None:
-            return frame
-        by_then = F.coalesce(F.unix_millis("settled_at") < high, F.lit(False))
-        return frame.withColumn("settled_how", F.when(by_then, F.col("settled_how"))).withColumn(
-            "settled_at", F.when(by_then, F.col("settled_at"))
-        )
 
     def within(self, frame: DataFrame, time: str) -> DataFrame:
         """The rows of a frame whose column `time` is in the span."""

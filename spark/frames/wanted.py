@@ -21,7 +21,7 @@ from spark.frames.source import ALL, Span
 
 # The column of each view that says when its record was appended, or at most an hour before.
 TIMES = {
-    "messages": "sent_at", "deliveries": "sent_at", "dead_letters": "dead_at", "meters": "minute",
+    "messages": "sent_at", "deliveries": "sent_at", "dead_letters": "dead_at", "lives": "sent_at", "meters": "minute",
     "stale_handles": "minute", "requests": "minute", "audit": "at"
 }  # fmt: skip
 _VIEWS = {tuple(shape.names): name for name, shape in FRAMES.items()}

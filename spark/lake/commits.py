@@ -20,7 +20,7 @@ from spark.lake import messages as rules
 from spark.lake.brokers import topics_of
 from spark.lake.feeds import Feed
 from spark.lake.offsets import Ends, Held, Plan, Topic, advanced, planned
-from spark.lake.tables import Overtaken, Table
+from spark.lake.tables.table import Overtaken, Table
 from spark.progress import tell
 
 # Until the first commit has shown how large records are.

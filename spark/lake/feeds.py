@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from schemas.topics import QUEUE_KEY, audit_topic, control_topic, journal_topic, meter_topic, requests_topic
-from spark.frames.decode import audit_of, entries_of, meters_of, requests_of
+from spark.frames.decode import audit_of, entries_of, meters_of, requests_of, stale_handles_of
 from spark.frames.tables import queue_rows
 from spark.lake.shapes import CONTROL
 from spark.rules.transitions import journal_of, without_repeats
@@ -60,6 +60,11 @@ def request_rows(records: DataFrame, queues: DataFrame, there: DataFrame) -> Dat
     return _unseen(requests_of(records), there, ["worker", "number"], "minute")
 
 
+def stale_rows(records: DataFrame, queues: DataFrame, there: DataFrame) -> DataFrame:
+    """STALE_HANDLES of the records that are not in the table yet."""
+    return _unseen(stale_handles_of(records), there, ["minute", "worker", "incarnation"], "minute")
+
+
 def audit_rows(records: DataFrame, queues: DataFrame, there: DataFrame) -> DataFrame:
     """AUDIT of the records that are not in the table yet."""
     return _unseen(audit_of(records), there, ["worker", "number"], "at")
@@ -99,5 +104,6 @@ FEEDS = (
     Feed("journal", "journal", journal_topic, journal_rows),
     Feed("meters", "meter", meter_topic, meter_rows),
     Feed("requests", "requests", requests_topic, request_rows),
+    Feed("stale_handles", "meter", meter_topic, stale_rows),
     Feed("audit", "audit", audit_topic, audit_rows),
 )

@@ -10,22 +10,25 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from schemas.topics import QUEUE_KEY, control_topic
 from spark.frames.log import BadOption, Log
+from spark.frames.session import leaf
 from spark.frames.source import one_topic, read
-from spark.frames.tables import newest_queues, queues_of
+from spark.frames.tables import Tables, newest_queues, queues_of
 from spark.lake.brokers import cluster_of
 from spark.lake.commits import Commits, Wish
+from spark.lake.derived.deliveries import Deliveries
+from spark.lake.derived.lifecycles import Lifecycles
 from spark.lake.feeds import FEEDS
 from spark.lake.maintenance import maintain
 from spark.lake.messages import masked_queues
-from spark.lake.places.warehouse import AS_OF, Warehouse
-from spark.lake.tables import Catalog
-
-_LOG = "leaseway.log"
+from spark.lake.places.warehouse import AS_OF, LOG, Warehouse, note_of
+from spark.lake.tables.catalog import Catalog
+from spark.rules.floors import runs_of_snapshots
 
 
 class Lake:
@@ -59,7 +62,11 @@ class Lake:
         control = read(self.session, self._log, one_topic(control_topic(self._log.prefix)))
         kept = control.where(F.col("key").cast("string").startswith(QUEUE_KEY)).persist()
         try:
-            changed = self._copy(queues_of(kept), masked_queues(newest_queues(kept)))
+            # Before the journal: no younger than that.
+            runs = self._runs()
+            queues = leaf(queues_of(kept))
+            changed = self._copy(queues, masked_queues(newest_queues(kept)))
+            changed |= self._derive(queues, runs, as_of)
         finally:
             kept.unpersist()
         self._catalog.note({AS_OF: str(as_of)})
@@ -72,11 +79,33 @@ class Lake:
             changed.add("messages")
         return changed
 
+    def _runs(self) -> DataFrame | None:
+        """RUNS as of now, once: for the first round, which may begin behind what settled them."""
+        if note_of("lifecycles") in self._catalog.noted():
+            return None
+        runs = runs_of_snapshots(Tables(self.session, self._log).snapshots())
+        # Twice, so that they need not be read again, later, with an executor that is lost.
+        kept = runs.persist(StorageLevel.MEMORY_AND_DISK_2)
+        kept.count()
+        return kept
+
+    def _derive(self, queues: DataFrame, runs: DataFrame | None, as_of_ms: int) -> set[str]:
+        """Brings the tables that are made of others up to date; the names of those that changed."""
+        noted, changed = self._catalog.noted(), set()
+        deliveries, lifecycles = Deliveries(self.tables), Lifecycles(self.tables, queues, runs)
+        for made in (deliveries, lifecycles):
+            note, some = made.update(noted.get(note_of(made.name)), as_of_ms)
+            if note is not None:
+                self._catalog.note({note_of(made.name): note})
+            if some:
+                changed.add(made.name)
+        return changed
+
     def _check_log(self) -> None:
         ours = f"{cluster_of(self.session, self._log)}/{self._log.prefix}"
-        noted = self._catalog.noted().get(_LOG)
+        noted = self._catalog.noted().get(LOG)
         if noted is None:
-            self._catalog.note({_LOG: ours})
+            self._catalog.note({LOG: ours})
         elif noted != ours:
             raise BadOption(f"--warehouse has the tables of another log: {noted}, and this one is {ours}")
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Mapping
 
-from spark.lake.tables import Catalog, Table
+from spark.lake.tables.catalog import Catalog
+from spark.lake.tables.table import Table
 from spark.progress import tell
 
 # A day of a table has at most about so many files, and one more for each commit since.
@@ -15,7 +16,7 @@ _HOUR_MS = 3_600_000
 _KEEP_MS = _HOUR_MS
 # Files that no snapshot has: a commit takes minutes, so these belong to none that may yet be.
 _ORPHAN_MS = 3 * 24 * _HOUR_MS
-_EXPIRED, _CLEANED = "leaseway.expired_ms", "leaseway.cleaned_ms"
+EXPIRED, CLEANED = "leaseway.expired_ms", "leaseway.cleaned_ms"
 
 
 def maintain(catalog: Catalog, tables: Mapping[str, Table], changed: Collection[str]) -> None:
@@ -27,11 +28,14 @@ def maintain(catalog: Catalog, tables: Mapping[str, Table], changed: Collection[
         if read:
             tell("lake", f"{name}: {read} files compacted, {tables[name].files()} are there now")
     now, noted = int(time.time() * 1000), catalog.noted()
-    if now - int(noted.get(_EXPIRED, "0")) >= _HOUR_MS:
+    if EXPIRED not in noted:  # What is new has nothing that is old.
+        catalog.note(dict.fromkeys((EXPIRED, CLEANED), str(now)))
+        return
+    if now - int(noted[EXPIRED]) >= _HOUR_MS:
         gone = sum(table.expire(_KEEP_MS) for table in tables.values())
         tell("lake", f"{gone} files of snapshots older than {_KEEP_MS // 60_000} min deleted")
-        catalog.note({_EXPIRED: str(now)})
-    if now - int(noted.get(_CLEANED, "0")) >= 24 * _HOUR_MS:
+        catalog.note({EXPIRED: str(now)})
+    if now - int(noted[CLEANED]) >= 24 * _HOUR_MS:
         gone = sum(table.remove_orphans(_ORPHAN_MS) for table in tables.values())
         tell("lake", f"{gone} files that belong to no snapshot deleted")
-        catalog.note({_CLEANED: str(now)})
+        catalog.note({CLEANED: str(now)})

@@ -70,9 +70,9 @@ def tag_lag(lifecycles: DataFrame, end: datetime) -> DataFrame:
     """One row per queue, tag and partition that has messages: how far the tag is behind at `end`.
     Reads LIFECYCLES.
 
-    Columns: messages, open, floor (first offset that is not settled, or one after the last), lag
-    (offsets from the floor to the end of the log), oldest_sent_at and oldest_ms (of the open ones;
-    null = none is open).
+    Columns: messages and open (of those that were not over before the report begins), floor (first
+    offset that is not settled, or one after the last), lag (offsets from the floor to the end of
+    the log), oldest_sent_at and oldest_ms (of the open ones; null = none is open).
     """
     known = lifecycles.where(F.col("sent_at") < F.lit(end))
     is_open = F.col("settled_at").isNull() | (F.col("settled_at") >= F.lit(end))

@@ -1,4 +1,4 @@
-"""The batch report: reads the log once, writes each report as Parquet, a summary, and a page.
+"""The batch report: reads its source once, writes each report as Parquet, a summary, and a page.
 
 Another report joins in `reports_of`, or reads the folders afterwards with `written`.
 """
@@ -15,7 +15,6 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from schemas.topics import queue_topics
 from spark.dead_letters.bodies import dead_letters_with_bodies, succeeded_of_sources
 from spark.dead_letters.clusters import LEAST_DEAD_LETTERS, dead_letter_clusters, with_cluster, without_cluster
 from spark.dead_letters.dead_letters import (
@@ -25,9 +24,6 @@ from spark.dead_letters.dead_letters import (
     dead_letter_shapes,
     dead_letter_sources,
 )
-from spark.frames.log import Log, epoch_ms
-from spark.frames.source import Span
-from spark.frames.tables import Tables
 from spark.page.before import SUMMARY, summary_before
 from spark.page.dead_letters import causes
 from spark.page.figures import figures_of
@@ -41,8 +37,7 @@ from spark.reports.days import whole_days, write_days
 from spark.reports.latency import latency, lease_histogram, slow_leases
 from spark.reports.metering import audited, metering, requested
 from spark.reports.redelivery import poison, redelivery
-from spark.reports.staging import Staging, kept, write_staging
-from spark.reports.unread import unread_messages
+from spark.reports.sources.staging import Source, Staging, kept
 from spark.rules.forgotten import forgotten_sends
 
 PAGE = "report.html"
@@ -106,12 +101,12 @@ def reports_of(staging: Staging, counts: DataFrame, begin: datetime, end: dateti
     }
 
 
-def told_by_workers(tables: Tables) -> dict[str, DataFrame]:
+def told_by_workers(source: Source) -> dict[str, DataFrame]:
     """Reports of what the workers have written besides messages and journal, by name."""
     return {
-        "audit": audited(tables.audit()),
-        "requests": requested(tables.requests()),
-        "stale_handles": stale_handles(tables.stale_handles()),
+        "audit": audited(source.audit()),
+        "requests": requested(source.requests()),
+        "stale_handles": stale_handles(source.stale_handles()),
     }
 
 
@@ -138,15 +133,11 @@ def dead_letter_reports_of(
     clustered.unpersist()
 
 
-def report(
-    spark_session: SparkSession, log: Log, begin: datetime, end: datetime, out: Path, oldest: datetime | None = None
-) -> dict[str, Any]:
+def report(source: Source, begin: datetime, end: datetime, out: Path) -> dict[str, Any]:
     """Writes all reports of begin <= time < end below `out`, partitioned by date, summary.json and
-    report.html; returns the summary.
+    report.html; returns the summary. `source` is one of that time.
 
-    The log is read from `oldest` on (None = all that Kafka has): backlog and receive counts at
-    `begin` need what was before. What `out` holds of an earlier report is replaced. Not safe for
-    two jobs with one `out`.
+    What `out` holds of an earlier report is replaced. Not safe for two jobs with one `out`.
     """
     stages = Stages("report")
     folder = out / _STAGE
@@ -158,25 +149,22 @@ def report(
         return frames[name]
 
     try:
-        tables = Tables(spark_session, log, Span(epoch_ms(oldest) if oldest else None, epoch_ms(end)))
-        staging = write_staging(tables, str(folder), lambda name: stages.begin(name, f"reading {name}"))
-        own = Tables(spark_session, log, Span(epoch_ms(begin), epoch_ms(end)))
-        meters = kept(own.meters(), f"{folder}/meters")
+        staging = source.staging(str(folder), lambda name: stages.begin(name, f"reading {name}"))
+        meters = kept(source.meters(), f"{folder}/meters")
         counts = write("tallies", counts_of(staging, meters, begin, end))
         for name, frame in reports_of(staging, counts, begin, end).items():
             write(name, frame)
-        for name, frame in told_by_workers(own).items():
+        for name, frame in told_by_workers(source).items():
             write(name, frame)
         write_days(write("daily_statistics", daily_statistics(meters)), whole_days(begin, end, datetime.now(UTC)), out)
         stages.begin("bodies", "reading bodies of dead letters")
         sent = between(staging.messages, "sent_at", begin, end)
-        dead_letters = kept(dead_letters_with_bodies(tables, staging, sent), f"{folder}/letters")
-        succeeded = kept(succeeded_of_sources(tables, staging, dead_letters), f"{folder}/succeeded")
+        dead_letters = kept(dead_letters_with_bodies(source, staging, sent), f"{folder}/letters")
+        succeeded = kept(succeeded_of_sources(source, staging, dead_letters), f"{folder}/succeeded")
         for name, frame in dead_letter_reports_of(dead_letters, succeeded, end):
             write(name, frame)
         stages.begin("page", "writing the page")
-        unread = unread_messages(staging.messages, queue_topics(log.prefix)).unionByName(tables.unread_events())
-        summary = summary_of(frames, begin, end) | {"unread": _rows(unread)}
+        summary = summary_of(frames, begin, end) | {"unread": _rows(source.unread(staging.messages))}
         shown = figures_of(frames, begin, end)
     finally:
         shutil.rmtree(folder, ignore_errors=True)

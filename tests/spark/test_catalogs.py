@@ -139,7 +139,7 @@ def test_tables_on_s3_with_their_catalog_in_postgres(
         Stored(spark_session, warehouse, None)
     copy = copied_twice(spark_session, log, warehouse)
 
-    messages = objects / "some/tables/bronze/messages"
+    messages = objects / "some/tables/leaseway/messages"
     assert len(list(messages.rglob("*.parquet"))) == copy.tables["messages"].files() == 2
     assert copy.tables["messages"].compact(2) == 2
     kept = {file for file in messages.rglob("*") if file.is_file()}

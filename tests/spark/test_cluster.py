@@ -31,14 +31,14 @@ MASTER = "local-cluster[2,1,1024]"
 # journal is in files and deliveries are to be made of it. What a report writes then is small.
 PROGRAM = """
 import json, os, signal, sys
+from datetime import UTC, datetime
 from pathlib import Path
 from pyspark.sql import SparkSession, functions as F
 from spark.__main__ import main
 from spark.frames.log import Log
-from spark.frames.tables import Tables
-from spark.lake.tables import Table
+from spark.lake.tables.table import Table
 from spark.reports.counts import events, sends
-from spark.reports.staging import write_staging
+from spark.reports.sources.log import LogSource
 
 EXECUTOR = b"org.apache.spark.executor.CoarseGrainedExecutorBackend"
 master, bootstrap, prefix, folder = sys.argv[1:]
@@ -69,8 +69,8 @@ Table.append = appended
 where = ["--bootstrap", bootstrap, "--prefix", prefix, "--master", master]
 print(main(["lake", "--warehouse", f"{folder}/tables", "--bodies", "all", *where]), flush=True)
 made = SparkSession.builder.getOrCreate()
-tables = Tables(made, Log(bootstrap, prefix))
-staged = write_staging(tables, f"{folder}/staged", lambda name: name == "deliveries" and kill_oldest())
+source = LogSource(made, Log(bootstrap, prefix), datetime.fromtimestamp(0, UTC), datetime.now(UTC))
+staged = source.staging(f"{folder}/staged", lambda name: name == "deliveries" and kill_oldest())
 counts = sends(staged.messages).unionByName(events(staged.journal))
 print(json.dumps({
     "counts": dict(map(tuple, counts.groupBy("measure").agg(F.sum("messages")).collect())),

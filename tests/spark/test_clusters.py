@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
+from datetime import UTC, datetime
 
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
@@ -19,8 +20,8 @@ from spark.dead_letters.clusters import dead_letter_clusters, with_cluster, with
 from spark.dead_letters.markers import with_marks
 from spark.frames.columns import DEAD_LETTERS, MESSAGES
 from spark.frames.log import Log
-from spark.frames.tables import Tables
-from spark.reports.staging import kept, write_staging
+from spark.reports.sources.log import LogSource
+from spark.reports.sources.staging import kept
 from tests.conftest import StartUp
 from tests.spark.planted import CAUSES, GOOD, NOISE, plant
 from tests.spark.purity import found_of
@@ -74,10 +75,11 @@ def read(
     """What a report reads of the log for this, of both queues: DEAD_LETTERS, and MESSAGES that
     succeeded.
     """
-    folder, tables = tmp_path_factory.mktemp("letters"), Tables(spark_session, service.log)
-    staging = write_staging(tables, str(folder), lambda stage: None)
-    dead_letters = kept(dead_letters_with_bodies(tables, staging, staging.messages), f"{folder}/letters")
-    return dead_letters, kept(succeeded_of_sources(tables, staging, dead_letters), f"{folder}/succeeded")
+    folder = tmp_path_factory.mktemp("letters")
+    source = LogSource(spark_session, service.log, datetime.fromtimestamp(0, UTC), datetime.now(UTC))
+    staging = source.staging(str(folder), lambda stage: None)
+    dead_letters = kept(dead_letters_with_bodies(source, staging, staging.messages), f"{folder}/letters")
+    return dead_letters, kept(succeeded_of_sources(source, staging, dead_letters), f"{folder}/succeeded")
 
 
 def _told(rows: dict[int, Row], cluster: int) -> set[tuple[str, str]]:

@@ -4,6 +4,7 @@ job.
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,8 @@ from schemas.records import QueueRecord
 from spark.frames.log import BadOption
 from spark.frames.tables import Tables
 from spark.lake.commits import Wish
-from spark.lake.tables import Overtaken, Table
+from spark.lake.maintenance import EXPIRED
+from spark.lake.tables.table import Overtaken, Table
 from tests.services import Services
 from tests.spark.lake_log import (
     UNIT,
@@ -75,7 +77,7 @@ def test_tables_have_the_rows_that_the_frames_have_and_get_what_is_new(
     grown = same_as_kafka(spark_session, log.log, copy)
     added = {name: grown[name] - first[name] for name in grown}
     assert added == {"messages": 2, "journal": 1, "meters": 1, "requests": 2, "audit": 1}
-    days = copy.session.sql("SELECT count(DISTINCT partition) FROM lake.bronze.messages.files").collect()[0][0]
+    days = copy.session.sql("SELECT count(DISTINCT partition) FROM lake.leaseway.messages.files").collect()[0][0]
     assert days == 2
     unread = whole(copy.tables["undecodable"].rows().select("topic", "partition", "offset", "reason", F.hex("value")))
     assert len(unread) == 2 and all("undecodable" in row and '"hex(value)":"00' in row for row in unread)
@@ -209,7 +211,11 @@ def test_a_topic_that_is_made_again_and_one_that_lost_records_are_said(
 
 
 def test_maintenance_leaves_rows_and_offsets_as_they_are(
-    spark_session: SparkSession, stack: Services, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark_session: SparkSession,
+    stack: Services,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     log = Written(stack.bootstrap)
     log.make("q.mails")
@@ -219,7 +225,7 @@ def test_maintenance_leaves_rows_and_offsets_as_they_are(
         log.put("q.mails", text(f"{number}"))
         copy.round()
     rows, held = whole(messages.rows()), messages.held()
-    stray = tmp_path / "bronze" / "messages" / "data" / "of-a-job-that-was-killed.parquet"
+    stray = tmp_path / "leaseway" / "messages" / "data" / "of-a-job-that-was-killed.parquet"
     stray.write_bytes(b"x")
     assert messages.files() == 3
     old = {path for path in tmp_path.rglob("*.parquet") if path != stray}
@@ -236,9 +242,12 @@ def test_maintenance_leaves_rows_and_offsets_as_they_are(
     log.put("q.mails", text("more"))
     monkeypatch.setattr("spark.lake.maintenance.MOST_FILES", 2)
     monkeypatch.setattr("spark.lake.maintenance._KEEP_MS", 0)
+    copy._catalog.note({EXPIRED: str(int(time.time() * 1000) - 3_600_000)})
+    capsys.readouterr()
     copy.round()
+    assert "files of snapshots older than 0 min deleted" in capsys.readouterr().err
     assert messages.files() == 1
-    assert messages.expire(0) >= 3 and not old & set(tmp_path.rglob("*.parquet"))
+    assert not old & set(tmp_path.rglob("*.parquet"))
     assert same_as_kafka(spark_session, log.log, copy, ["messages"]) == {"messages": 4}
 
 

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from facade.programs.stack.processes.spark_submit import ONE_COMPILER, submit_arguments
 from spark.lake.offsets import Held
-from spark.lake.tables import Table
+from spark.lake.tables.table import Table
 from tests.services import Services
 from tests.spark.lake_log import Written, asked, counted, entry, lake, minute, same_as_kafka, text
 
@@ -24,7 +24,7 @@ BROKEN = b"\x00\x00\x00\x00\x01\x02"  # The head of a message, and no message.
 # Runs the job, and says on stdout when a commit to `messages` begins.
 PROGRAM = """
 import sys
-from spark.lake.tables import Table
+from spark.lake.tables.table import Table
 from spark.__main__ import main
 
 append = Table.append

@@ -51,9 +51,11 @@ BOTH = [
        SELECT queue, offset FROM last WHERE place <= 2 AND NOT queue = 'x' ORDER BY 1, 2""",
     "SELECT origin.reason, count(*) AS n FROM messages GROUP BY 1 ORDER BY 1 DESC",
     "SELECT queue, sender FROM messages WHERE 1 = 0",
+    "SELECT how, count(*), min(received_at), max(wait_ms) FROM deliveries GROUP BY 1 ORDER BY 1",
+    """SELECT state, settled_reason, last_how, count(*), sum(deliveries), min(first_received_at), max(last_received_at)
+       FROM lives GROUP BY 1, 2, 3 ORDER BY 1, 2, 3""",
 ]
 SPARK = {
-    "SELECT how, count(*) FROM deliveries GROUP BY 1 ORDER BY 1": "deliveries",
     "SELECT attributes FROM messages LIMIT 1": "a column of type MAP",
     "SELECT counts[0] AS first FROM meters ORDER BY minute": "array_extract",
     "SELECT cast(seq * 1.5 AS INT) AS n FROM journal ORDER BY 1": "a cast to INTEGER",
@@ -72,7 +74,8 @@ def read(form: str, printed: list[str]) -> Any:
 
 def views_of(spark_session: SparkSession, frame: Callable[[str], DataFrame], query: str = "") -> SparkSession:
     """Makes the views that a query names, or all."""
-    for name in ("messages", "journal", "meters", "requests", "audit", "queues", "deliveries", "dead_letters"):
+    names = ("messages", "journal", "meters", "requests", "audit", "queues", "deliveries", "lives", "dead_letters")
+    for name in names:
         if name in query or not query:
             frame(name).createOrReplaceTempView(name)
     return spark_session

@@ -35,7 +35,7 @@ def plain(value):
 folder, *names = sys.argv[1:]
 catalog = SqlCatalog("lake", uri=f"sqlite:///{folder}/catalog.db", warehouse=f"file://{folder}")
 for name in names:
-    rows = catalog.load_table(f"bronze.{name}").scan().to_arrow()
+    rows = catalog.load_table(f"leaseway.{name}").scan().to_arrow()
     print(json.dumps([name, rows.column_names]))
     for row in rows.to_pylist(maps_as_pydicts="strict"):
         print(json.dumps(plain(row), sort_keys=True))

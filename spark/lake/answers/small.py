@@ -16,18 +16,29 @@ from importlib.resources import files
 from typing import Any
 
 from spark.lake.answers.subset import NotCommon, names_of, spelt
-from spark.lake.places.warehouse import AS_OF, CATALOG, NAMESPACE, Warehouse
+from spark.lake.places.warehouse import AS_OF, CATALOG, DERIVED, NAMESPACE, Warehouse, note_of
 from spark.printed import cell, csv_line, table
 
 # The views that are tables as they are; which column `--from` and `--to` are about.
 TIMES = {
     "messages": "sent_at", "journal": "logged_at", "meters": "minute", "requests": "minute", "audit": "at",
-    "control": "logged_at", "undecodable": "at",
+    "control": "logged_at", "undecodable": "at", "stale_handles": "minute", "lifecycles": "sent_at",
 }  # fmt: skip
 _QUEUES = """(SELECT * EXCLUDE (logged_at, log_partition, log_offset, deleted, place) FROM
   (SELECT *, row_number() OVER (PARTITION BY queue ORDER BY log_offset DESC) AS place FROM {control})
   WHERE place = 1 AND NOT deleted)"""
-_VIEWS = (*TIMES, "queues")
+_MADE = "deliveries"  # Of the whole log: a span cuts what comes before and after a delivery too.
+_OF = {"queues": ("control",), "lives": ("lifecycles", "deliveries")}  # The tables of other views.
+# As `rules.lifecycles.lives_of` has it.
+_LIVES = """(SELECT l.*, CASE WHEN settled_how IS NOT NULL THEN settled_how WHEN last.how = 'open' THEN 'leased'
+    WHEN coalesce(last.again_at, due_at) > now.at THEN 'delayed' ELSE 'ready' END AS state,
+    epoch_ms(coalesce(settled_at, now.at)) - epoch_ms(sent_at) AS age_ms, coalesce(deliveries, 0) AS deliveries,
+    first_received_at, last_received_at, last.how AS last_how
+  FROM {lifecycles} l CROSS JOIN (SELECT make_timestamptz({as_of_ms} * 1000) AS at) now LEFT JOIN (
+    SELECT incarnation, partition, tag_id, "offset", count(*)::INT AS deliveries, min(received_at) AS first_received_at,
+      max(received_at) AS last_received_at, arg_max({{'how': how, 'again_at': again_at}}, nonce) AS last
+    FROM {deliveries} GROUP BY ALL) d USING (incarnation, partition, tag_id, "offset"))"""
+_VIEWS = (*TIMES, _MADE, "queues", "lives")
 # What Spark and DuckDB print alike; nested values they do not.
 _PLAIN = ("BIGINT", "INTEGER", "HUGEINT", "DOUBLE", "VARCHAR", "BOOLEAN", "TIMESTAMP WITH TIME ZONE", "DATE", "BLOB")
 _TIME = "TIMESTAMP WITH TIME ZONE"
@@ -91,14 +102,19 @@ def tables_of(warehouse: Warehouse) -> Tables:
                 here,
             )
             found = {str(name): str(place).removeprefix("file:").replace("///", "/", 1) for name, place in places}
-            noted = catalog.execute(
-                "SELECT property_value FROM iceberg_namespace_properties "
-                "WHERE catalog_name = ? AND namespace = ? AND property_key = ?",
-                (*here, AS_OF),
-            ).fetchone()
+            noted = dict(
+                catalog.execute(
+                    "SELECT property_key, property_value FROM iceberg_namespace_properties "
+                    "WHERE catalog_name = ? AND namespace = ?",
+                    here,
+                )
+            )
     except sqlite3.Error as error:
         raise NoWarehouse(f"{warehouse.place} has no tables that can be read: {error}") from None
-    return Tables(found, int(noted[0]) if noted else None)
+    for name in DERIVED:
+        if note_of(name) not in noted:
+            found.pop(name, None)
+    return Tables(found, int(noted[AS_OF]) if AS_OF in noted else None)
 
 
 def answer(tables: Tables, query: str, limit: int, span: Span, *, any_sql: bool = False) -> Answer:
@@ -138,12 +154,23 @@ def _open(db: Any, tables: Tables, query: str, span: Span) -> None:
         db.execute(f"LOAD '{place}'")
     for name in _VIEWS:
         if re.search(rf"\b{name}\b", query, re.IGNORECASE):
-            stored = "control" if name == "queues" else name
-            if stored not in tables.places:
-                raise NotCommon(f"{name} is no table yet")
-            scan = f"iceberg_scan('{tables.places[stored]}')"
-            told = _QUEUES.format(control=scan) if name == "queues" else f"{scan}{_where(TIMES[name], span)}"
-            db.execute(f"CREATE VIEW {name} AS SELECT * FROM {told}")  # noqa: S608 - of our own names
+            db.execute(f"CREATE VIEW {name} AS SELECT * FROM {_told(tables, name, span)}")  # noqa: S608 - of our own names
+
+
+def _told(tables: Tables, name: str, span: Span) -> str:
+    """What a view has, in SQL. Raises NotCommon: its table is not there."""
+    if name == _MADE and span != (None, None):
+        raise NotCommon(f"{name} of a span")
+    scans = {}
+    for stored in _OF.get(name, (name,)):
+        if stored not in tables.places:
+            raise NotCommon(f"{name} is no table yet")
+        scans[stored] = f"iceberg_scan('{tables.places[stored]}')"
+    if name == "queues":
+        return _QUEUES.format(**scans)
+    if name == "lives":
+        return _LIVES.format(as_of_ms=tables.as_of_ms, **scans) + _where(TIMES["lifecycles"], span)
+    return scans[name] + _where(TIMES.get(name), span)
 
 
 def _below(folder: Any) -> Iterator[str]:
@@ -154,7 +181,7 @@ def _below(folder: Any) -> Iterator[str]:
             yield str(found)
 
 
-def _where(time: str, span: Span) -> str:
+def _where(time: str | None, span: Span) -> str:
     low, high = span
     told = [f"epoch_ms({time}) >= {low}"] if low is not None else []
     told += [f"epoch_ms({time}) < {high}"] if high is not None else []

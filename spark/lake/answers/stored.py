@@ -6,16 +6,18 @@ from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from spark.frames.columns import QUEUES
+from spark.frames.log import BadOption
 from spark.frames.session import empty
 from spark.frames.source import ALL, Span
 from spark.lake.answers.small import TIMES
-from spark.lake.places.warehouse import AS_OF, CATALOG, NAMESPACE, Warehouse
+from spark.lake.places.warehouse import AS_OF, CATALOG, LOG, NAMESPACE, Warehouse, note_of
 from spark.lake.shapes import SHAPES
-from spark.lake.tables import Catalog
+from spark.lake.tables.catalog import Catalog
 from spark.rules.deliveries import dead_letters_of, deliveries_of
 from spark.rules.floors import RUNS
+from spark.rules.lifecycles import lives_of
 
-VIEWS = (*SHAPES, "queues", "deliveries", "dead_letters")
+VIEWS = (*SHAPES, "queues", "lives", "dead_letters")
 
 
 class Stored:
@@ -29,6 +31,10 @@ class Stored:
         catalog = Catalog(spark_session, warehouse)
         self.spark_session = catalog.spark_session  # Of all frames here.
         self.as_of_ms = _noted(catalog, warehouse) if as_of_ms is None else as_of_ms
+        # Of the whole log: a span cuts what comes before and after a delivery too.
+        self._noted = catalog.noted()
+        self.prefix = self._noted.get(LOG, "").partition("/")[2]  # Of the topics that were copied.
+        self._made = span == ALL and note_of("deliveries") in self._noted
         self._tables = catalog.open()
         self._span = span
 
@@ -40,6 +46,12 @@ class Stored:
             return self._deliveries()
         if name == "dead_letters":
             return self._dead_letters()
+        if name in ("lives", "lifecycles") and note_of("lifecycles") not in self._noted:
+            raise BadOption("--warehouse has no lifecycles yet: let `leaseway lake` copy once more")
+        if name == "lives":
+            # What became of a message is as of the copy, whatever the span.
+            had = self._tables["deliveries"].rows()
+            return lives_of(self.frame("lifecycles"), had, F.timestamp_millis(F.lit(self.as_of_ms)))
         return self._within(name, self._span.from_ms, self._span.to_ms)
 
     def _within(self, name: str, from_ms: int | None, to_ms: int | None) -> DataFrame:
@@ -54,6 +66,8 @@ class Stored:
         return placed.where((F.col("place") == 1) & ~F.col("deleted")).select(*QUEUES.names)
 
     def _deliveries(self) -> DataFrame:
+        if self._made:
+            return self._tables["deliveries"].rows()
         end = self.as_of_ms if self._span.to_ms is None else min(self.as_of_ms, self._span.to_ms)
         as_of = F.timestamp_millis(F.lit(end))
         return deliveries_of(self.frame("journal"), self.frame("messages"), as_of)

@@ -16,11 +16,23 @@ from spark.frames.log import BadOption
 from spark.lake.places.catalogs import PASSWORD, Catalog, Postgres, Rest, Sqlite, catalog_of
 
 CATALOG = "lake"
-NAMESPACE = "bronze"
+NAMESPACE = "leaseway"
 CATALOG_FILE = "catalog.db"
 # Noted of the warehouse: epoch ms before which everything was appended that the tables have whole,
 # but for what was not decided.
 AS_OF = "leaseway.as_of"
+# Noted of the warehouse: which log it copies, as cluster/prefix.
+LOG = "leaseway.log"
+# The tables that are made of others. Noted of the warehouse, as `leaseway.` and their names: what
+# each is made of (`derived.made.Made`).
+DERIVED = ("deliveries", "lifecycles")
+
+
+def note_of(table: str) -> str:
+    """The key of the note of a table that is made of others."""
+    return f"leaseway.{table}"
+
+
 # The setting of a session that nobody may see: it must not be in a command line.
 SECRET = f"spark.sql.catalog.{CATALOG}.{PASSWORD}"
 _S3 = ("s3a://", "s3://")

@@ -13,9 +13,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from schemas.records import SnapshotRecord
 from schemas.wire import decode
-from spark.frames.tables import Tables
 from spark.reports.backlog import tag_lag
-from spark.reports.staging import write_staging
+from spark.reports.sources.log import LogSource
 from tests.services import Up
 from tests.spark.drive import Person
 from tests.spark.rows import rows_of
@@ -47,7 +46,9 @@ def test_messages_whose_acks_the_journal_has_forgotten_are_no_backlog(
         assert olga.call("GET", f"/v1/queues/{QUEUE}")["tags"][0]["backlog"] == len(OPEN) + 4
     time.sleep(1)
 
-    staging = write_staging(Tables(spark_session, service.log), str(tmp_path), lambda name: None)
+    staging = LogSource(spark_session, service.log, datetime.fromtimestamp(0, UTC), datetime.now(UTC)).staging(
+        str(tmp_path), lambda name: None
+    )
     lifecycles = staging.lifecycles.where(f"queue = '{QUEUE}'")
 
     assert rows_of(lifecycles.groupBy("settled_how").count(), "settled_how", "count") == [

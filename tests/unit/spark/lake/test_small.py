@@ -22,11 +22,19 @@ def test_the_catalog_says_where_tables_are_and_as_of_when(tmp_path: Path) -> Non
         catalog.execute(
             "CREATE TABLE iceberg_namespace_properties (catalog_name, namespace, property_key, property_value)"
         )
-        places = [("lake", "bronze", "messages", "file:///w/m.json"), ("lake", "bronze", "audit", "file:/w/a.json")]
-        catalog.executemany("INSERT INTO iceberg_tables VALUES (?, ?, ?, ?)", [*places, ("x", "bronze", "meters", "y")])
+        places = [("lake", "leaseway", "messages", "file:///w/m.json"), ("lake", "leaseway", "audit", "file:/w/a.json")]
+        catalog.executemany(
+            "INSERT INTO iceberg_tables VALUES (?, ?, ?, ?)", [*places, ("x", "leaseway", "meters", "y")]
+        )
         assert tables_of(Warehouse(tmp_path)) == Tables({"messages": "/w/m.json", "audit": "/w/a.json"}, None)
-        catalog.execute("INSERT INTO iceberg_namespace_properties VALUES ('lake', 'bronze', 'leaseway.as_of', '17')")
-    assert tables_of(Warehouse(tmp_path)).as_of_ms == 17
+        catalog.execute("INSERT INTO iceberg_namespace_properties VALUES ('lake', 'leaseway', 'leaseway.as_of', '17')")
+        assert tables_of(Warehouse(tmp_path)).as_of_ms == 17
+        # Made, and empty until a copy has noted what it is made of.
+        catalog.execute("INSERT INTO iceberg_tables VALUES ('lake', 'leaseway', 'deliveries', 'file:///w/d.json')")
+        assert "deliveries" not in tables_of(Warehouse(tmp_path)).places
+        noted = "INSERT INTO iceberg_namespace_properties VALUES ('lake', 'leaseway', 'leaseway.deliveries', '{}')"
+        catalog.execute(noted)
+    assert tables_of(Warehouse(tmp_path)).places["deliveries"] == "/w/d.json"
 
 
 def test_rows_are_printed_as_spark_prints_them(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,97 +1,28 @@
-"""Tables of Iceberg: made when they are missing, appended to by whoever saw them last, compacted.
-
-Iceberg's own API through the session's JVM: it commits a table with its order at once, and needs no
-extension of Spark's SQL.
-"""
+"""Tables of Iceberg: appended to by whoever saw them last, changed by key, compacted."""
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from spark.frames.failures import causes_of
-from spark.frames.session import beside
 from spark.frames.source import java_class
 from spark.lake.offsets import PROPERTY, Held, parse, text_of
-from spark.lake.places.warehouse import CATALOG, NAMESPACE, Warehouse
-from spark.lake.shapes import SHAPES, Shape
+from spark.lake.places.warehouse import CATALOG, NAMESPACE
+from spark.lake.shapes import Shape
 
-_ICEBERG = "org.apache.iceberg."
-_PROPERTIES = {
-    "format-version": "2",
-    # A commit takes one task for each day, so that a day gets one file.
-    "write.distribution-mode": "hash",
-    # Each commit writes one; those before the newest hundred are deleted.
-    "write.metadata.delete-after-commit.enabled": "true",
-    "write.metadata.previous-versions-max": "100",
-}
+ICEBERG = "org.apache.iceberg."
 
 
 class Overtaken(Exception):
     """Somebody else has added rows to a table since it was looked at; nothing of ours was added."""
-
-
-class Catalog:
-    """The tables of a warehouse. A session knows one catalog by a name for as long as it lives, so
-    each has a session of its own, in which all work on its tables is done.
-    """
-
-    def __init__(self, spark_session: SparkSession, warehouse: Warehouse) -> None:
-        self.spark_session = beside(spark_session)
-        for name, value in warehouse.settings.items():
-            self.spark_session.conf.set(name, value)
-        self._session: Any = self.spark_session._jsparkSession  # noqa: SLF001 - PySpark knows nothing of Iceberg's tables
-        self._util = self._java("spark.Spark3Util")
-
-    def open(self) -> dict[str, Table]:
-        """All tables by name; those that are missing are made. Raises Py4JJavaError."""
-        self.spark_session.sql(f"CREATE NAMESPACE IF NOT EXISTS {CATALOG}.{NAMESPACE}")
-        return {name: self._opened(name, shape) for name, shape in SHAPES.items()}
-
-    def noted(self) -> dict[str, str]:
-        """What is noted of the warehouse as a whole."""
-        return {str(key): str(value) for key, value in self._catalog().loadNamespaceMetadata(self._space()).items()}
-
-    def note(self, notes: Mapping[str, str]) -> None:
-        """Notes something of the warehouse as a whole."""
-        self._catalog().setProperties(self._space(), dict(notes))
-
-    def _catalog(self) -> Any:
-        return self._util.loadIcebergCatalog(self._session, CATALOG)
-
-    def _space(self) -> Any:
-        return self._java("catalog.TableIdentifier").parse(f"{NAMESPACE}.x").namespace()
-
-    def _java(self, name: str) -> Any:
-        return java_class(self.spark_session, _ICEBERG + name)
-
-    def _opened(self, name: str, shape: Shape) -> Table:
-        catalog = self._catalog()
-        place = self._java("catalog.TableIdentifier").parse(f"{NAMESPACE}.{name}")
-        if not catalog.tableExists(place):
-            try:
-                self._make(catalog, place, shape)
-            except Py4JJavaError as error:
-                if not str(error.java_exception.getClass().getName()).endswith("AlreadyExistsException"):
-                    raise
-        table = Table(self.spark_session, name, shape)
-        table.widen()
-        return table
-
-    def _make(self, catalog: Any, place: Any, shape: Shape) -> None:
-        columns = self._java("spark.SparkSchemaUtil").convert(self._session.parseDataType(shape.columns.json()))
-        spec = self._java("PartitionSpec").builderFor(columns)
-        order, nulls_first = self._java("SortOrder").builderFor(columns), self._java("NullOrder").NULLS_FIRST
-        for column in shape.order:
-            order = order.asc(column, nulls_first)
-        maker = catalog.buildTable(place, columns).withSortOrder(order.build())
-        maker = maker.withPartitionSpec((spec if shape.day is None else spec.day(shape.day)).build())
-        maker.withProperties(_PROPERTIES).create()
 
 
 class Table:
@@ -103,7 +34,7 @@ class Table:
         self.shape = shape
         self._path = f"{CATALOG}.{NAMESPACE}.{name}"
         self._seen: int | None = None
-        self._util = java_class(spark_session, _ICEBERG + "spark.Spark3Util")
+        self._util = java_class(spark_session, ICEBERG + "spark.Spark3Util")
 
     def rows(self) -> DataFrame:
         """All rows, as of now."""
@@ -131,13 +62,53 @@ class Table:
         writer = writer.option(f"snapshot-property.{PROPERTY}", text_of(held))
         if self._seen is not None:
             writer = writer.option("validate-from-snapshot-id", str(self._seen))
-        try:
+        with self._refused():
             writer.overwrite(F.lit(False))
+        return int(self._table().currentSnapshot().summary().getOrDefault("added-records", "0"))
+
+    def snapshot(self) -> int | None:
+        """The id of the newest snapshot; None = no row was ever added."""
+        newest = self._table().currentSnapshot()
+        return None if newest is None else int(newest.snapshotId())
+
+    def added(self, after: int | None, until: int | None) -> DataFrame:
+        """The rows that were appended by the snapshots behind `after` up to `until` (None = there
+        is none yet); all, where `after` is None or forgotten.
+        """
+        if until is None or after is None or self._table().snapshot(after) is None:
+            return self.rows()
+        if after == until:
+            return self.rows().limit(0)
+        reader = self.spark_session.read.option("start-snapshot-id", str(after)).option("end-snapshot-id", str(until))
+        return reader.table(self._path).select(*self.shape.columns.names)
+
+    def merge(self, rows: DataFrame, key: Sequence[str], since_us: int, seen: int | None) -> None:
+        """Puts rows in the place of those of their key, and removes those that are `gone` (a column
+        that `rows` have besides). Only the table's rows whose time of the day is `since_us` (epoch
+        microseconds) or later are looked at. Raises Overtaken: somebody else has changed the table
+        since the snapshot that was `seen`; then nothing was changed.
+        """
+        if self.snapshot() != seen:
+            raise self._overtaken()
+        # A message of no known queue has no incarnation.
+        same = [F.col(f"s.{name}").eqNullSafe(F.col(f"{self.name}.{name}")) for name in key]
+        near = F.col(f"{self.name}.{self.shape.day}") >= F.timestamp_micros(F.lit(since_us))
+        merge = rows.alias("s").mergeInto(self._path, functools.reduce(Column.__and__, same, near))
+        removed = merge.whenMatched(F.col("s.gone")).delete()
+        with self._refused():
+            removed.whenMatched().updateAll().whenNotMatched(~F.col("s.gone")).insertAll().merge()
+
+    @contextlib.contextmanager
+    def _refused(self) -> Iterator[None]:
+        try:
+            yield
         except Py4JJavaError as error:
             if _is_validation(error):
-                raise Overtaken(f"{self.name}: another job has added rows meanwhile") from None
+                raise self._overtaken() from None
             raise
-        return int(self._table().currentSnapshot().summary().getOrDefault("added-records", "0"))
+
+    def _overtaken(self) -> Overtaken:
+        return Overtaken(f"{self.name}: another job has changed it meanwhile")
 
     def widen(self) -> None:
         """Adds the columns that this build has and the table has not."""
@@ -160,10 +131,9 @@ class Table:
         one that tells how far the table has got. How many files were deleted.
         """
         table = self._table()
-        telling = _telling(table)
-        if telling is None:
-            return 0
-        before = min(int(time.time() * 1000) - keep_ms, int(telling.timestampMillis()))
+        telling, before = _telling(table), int(time.time() * 1000) - keep_ms
+        if telling is not None:
+            before = min(before, int(telling.timestampMillis()))
         done = self._actions().expireSnapshots(table).expireOlderThan(before).execute()
         counts = (done.deletedDataFilesCount(), done.deletedManifestsCount(), done.deletedManifestListsCount())
         return sum(map(int, counts))
@@ -195,7 +165,7 @@ class Table:
         session = self.spark_session._jsparkSession  # noqa: SLF001
         sessions = java_class(self.spark_session, "org.apache.spark.sql.classic.SparkSession$")
         getattr(sessions, "MODULE$").setActiveSession(session)
-        return java_class(self.spark_session, _ICEBERG + "spark.actions.SparkActions").get(session)
+        return java_class(self.spark_session, ICEBERG + "spark.actions.SparkActions").get(session)
 
     def _table(self) -> Any:
         return self._util.loadIcebergTable(self.spark_session._jsparkSession, self._path)  # noqa: SLF001
@@ -211,4 +181,4 @@ def _telling(table: Any) -> Any:
 
 
 def _is_validation(error: Py4JJavaError) -> bool:
-    return any(name == _ICEBERG + "exceptions.ValidationException" for name, _ in causes_of(error))
+    return any(name == ICEBERG + "exceptions.ValidationException" for name, _ in causes_of(error))

@@ -1,0 +1,1 @@
+"""Where a report reads: the log, or tables."""
