@@ -6,8 +6,9 @@ import contextlib
 import logging
 import os
 from collections.abc import Iterator, Mapping
+from typing import Any
 
-from pyspark import SparkConf, SparkContext
+from pyspark import SparkConf, SparkContext, StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
@@ -95,9 +96,25 @@ def leaf(frame: DataFrame) -> DataFrame:
     """The same rows by a plan of one step. Catalyst looks at the whole plan with each step that is
     added, so a long one takes longer than its rows. What is lost is computed again.
     """
+    return _frame_of(frame, frame._jdf.toJavaRDD())  # noqa: SLF001
+
+
+@contextlib.contextmanager
+def once(frame: DataFrame) -> Iterator[DataFrame]:
+    """The same as `leaf`, computed once. `persist` will not do for what is made of a table that is
+    written meanwhile: Spark makes a plan that is kept anew then, and `unpersist` finds it no more.
+    """
+    context = frame.sparkSession.sparkContext
+    rows = frame._jdf.toJavaRDD().persist(context._getJavaStorageLevel(StorageLevel.MEMORY_AND_DISK))  # noqa: SLF001
+    try:
+        yield _frame_of(frame, rows)
+    finally:
+        rows.unpersist(False)
+
+
+def _frame_of(frame: DataFrame, rows: Any) -> DataFrame:
     session = frame.sparkSession
-    made = session._jsparkSession.createDataFrame(frame._jdf.toJavaRDD(), frame._jdf.schema())  # noqa: SLF001
-    return DataFrame(made, session)
+    return DataFrame(session._jsparkSession.createDataFrame(rows, frame._jdf.schema()), session)  # noqa: SLF001
 
 
 def empty(spark_session: SparkSession, shape: StructType) -> DataFrame:

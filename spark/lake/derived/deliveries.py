@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from schemas.vocabulary import ENDS, LEASES, PROLONGS, UNDOES
 from spark.frames.columns import DELIVERIES
-from spark.frames.session import leaf
+from spark.frames.session import leaf, once
 from spark.lake.derived.made import News
 from spark.lake.tables.table import Table
 from spark.rules.deliveries import deliveries_of
@@ -47,16 +47,12 @@ class Deliveries:
         news = News.since(noted, self._tables, as_of_ms)
         if news is None or news.now.journal is None:
             return None, False
-        kept = self._touched(news).persist()
-        touched = leaf(kept)
-        try:
+        with once(self._touched(news)) as touched:
             count, since_us = touched.agg(F.count("*"), F.unix_micros(F.min("at"))).collect()[0]
             if count:
                 # The journal's clock may have been set back.
                 self._make(touched, min(1000 * as_of_ms, since_us) - _HOUR_US, as_of_ms, seen)
-        finally:
-            kept.unpersist()
-        return news.now.note(), count > 0
+        return news.now.note(), bool(count)
 
     def _touched(self, news: News) -> DataFrame:
         """The messages, by tag, whose deliveries may be others than the table has: of which the
@@ -71,12 +67,13 @@ class Deliveries:
         without_end = there.where(
             F.col("how").isin("open", "lapsed") & (F.col("deadline_at") > _moment(1000 * from_ms - _HOUR_US))
         )
-        some = (
+        lapsed = without_end.where((F.col("how") == "open") & (F.col("deadline_at") <= _moment(1000 * as_of_ms)))
+        of_news = (
             told.where(F.col("kind").isin(kinds)),
             without_end.join(F.broadcast(purged), on=_UNIT, how="left_semi"),
-            without_end.where((F.col("how") == "open") & (F.col("deadline_at") <= _moment(1000 * as_of_ms))),
             there.where(F.col("sent_at").isNull()).join(news.messages, on=_PLACE, how="left_semi"),
         )
+        some = [lapsed] if news.none else [lapsed, *of_news]
         found, *more = (rows.select(*_KEY, "at") for rows in some)
         for rows in more:
             found = found.unionByName(rows)
@@ -88,9 +85,8 @@ class Deliveries:
     def _make(self, touched: DataFrame, since_us: int, as_of_ms: int, seen: int | None) -> None:
         journal = self._journal.rows().where(F.col("at") >= _moment(since_us))
         messages = self._messages.rows().where(F.col("sent_at") >= _moment(since_us - _BEFORE_US))
-        made = made_anew(journal, messages, touched.select(*_KEY), _moment(1000 * as_of_ms)).persist()
-        try:
-            rows = leaf(made)
+        made = made_anew(journal, messages, touched.select(*_KEY), _moment(1000 * as_of_ms))
+        with once(made) as rows:
             near = self._table.rows().where(F.col("received_at") >= _moment(since_us))
             # A delivery that no answer carried was none.
             gone = near.join(touched, on=_KEY, how="left_semi").join(rows, on=[*_KEY, "nonce"], how="left_anti")
@@ -98,8 +94,6 @@ class Deliveries:
                 gone.select(*DELIVERIES.names).withColumn("gone", F.lit(True))
             )
             self._table.merge(leaf(changed), [*_KEY, "nonce"], since_us, seen)
-        finally:
-            made.unpersist()
 
 
 def made_anew(journal: DataFrame, messages: DataFrame, touched: DataFrame, as_of: Column) -> DataFrame:

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from schemas.vocabulary import BOUNDS, SETTLES, EventKind
 from spark.frames.columns import LIFECYCLES
-from spark.frames.session import leaf
+from spark.frames.session import leaf, once
 from spark.lake.derived.made import News
 from spark.lake.tables.table import Table
 from spark.rules.floors import with_forgotten
@@ -50,22 +50,19 @@ class Lifecycles:
         news = News.since(noted, self._tables, as_of_ms)
         if news is None or news.now.messages is None:
             return None, False
+        if news.none:
+            return news.now.note(), False
         begin = with_tag_names(begun(with_wanted_tags(news.messages, self._queues)), self._queues)
-        kept = [begin.select(*_BEGUN).persist()]
-        try:
-            fresh = leaf(kept[0])
+        with once(begin.select(*_BEGUN)) as fresh:
             told = leaf(self._told(news, fresh))
             ended = settled(leaf(fresh.unionByName(self._hit(news.journal, fresh))), told)
             if self._runs is not None:
                 ended = with_forgotten(ended, told, self._runs)
-            kept.append(self._gone_or(leaf(ended.select(*LIFECYCLES.names)), news).persist())
-            changed = leaf(kept[1]).withColumn("gone", F.lit(False))
-            since_us = changed.agg(F.unix_micros(F.min("sent_at"))).collect()[0][0]
-            if since_us is not None:
-                self._table.merge(changed, ["queue", *_KEY], since_us, seen)
-        finally:
-            for frame in kept:
-                frame.unpersist()
+            with once(self._gone_or(leaf(ended.select(*LIFECYCLES.names)), news)) as changed:
+                since_us = changed.agg(F.unix_micros(F.min("sent_at"))).collect()[0][0]
+                if since_us is not None:
+                    rows = changed.withColumn("gone", F.lit(False))
+                    self._table.merge(rows, ["queue", *_KEY], since_us, seen)
         return news.now.note(), since_us is not None
 
     def _told(self, news: News, fresh: DataFrame) -> DataFrame:

@@ -38,6 +38,11 @@ class News:
     before: Made
     now: Made
 
+    @property
+    def none(self) -> bool:
+        """Whether nothing has come."""
+        return (self.before.journal, self.before.messages) == (self.now.journal, self.now.messages)
+
     @classmethod
     def since(cls, note: str | None, tables: Mapping[str, Table], as_of_ms: int) -> News | None:
         """The news up to the newest snapshots; None = there is no row of either. Raises
