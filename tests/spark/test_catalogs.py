@@ -31,6 +31,9 @@ from tests.spark.lake_log import ALL, Written, entry, text, whole
 from tests.spark.servers.java import KEY, SECRET, serve_catalog, serve_s3, servers
 from tests.spark.servers.postgres import PASSWORD, USER, NoPostgres, postgres
 
+# Rounds of a copy plan for long, and longer beside others.
+pytestmark = pytest.mark.timeout(900)
+
 
 @pytest.fixture(scope="module")
 def jars() -> Path:

@@ -35,6 +35,9 @@ from tests.spark.lake_log import (
     whole,
 )
 
+# Rounds of a copy plan for long, and longer beside others.
+pytestmark = pytest.mark.timeout(900)
+
 BROKEN = b"\x00\x00\x00\x00\x01\x02"  # The head of a message, and no message.
 
 

@@ -31,6 +31,8 @@ from tests.services import Services
 from tests.spark.lake_log import LAST_MS, UNIT, Written, lake, text, whole
 
 LEASE_MS = 90_000
+# Rounds of a copy plan for long, and longer beside others.
+pytestmark = pytest.mark.timeout(900)
 
 
 class Story:

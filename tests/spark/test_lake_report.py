@@ -20,6 +20,9 @@ from spark.reports.sources.log import LogSource
 from spark.reports.sources.tables import TablesSource
 from tests.spark.lake_log import BEGIN_MS, LAST_MS, whole
 
+# Rounds of a copy plan for long, and longer beside others.
+pytestmark = pytest.mark.timeout(900)
+
 HOUR_MS = 3_600_000
 
 

@@ -30,6 +30,9 @@ from tests.spark.conftest import as_users
 from tests.spark.lake_log import LAST_MS
 from tests.spark.plans import files_read
 
+# Rounds of a copy plan for long, and longer beside others.
+pytestmark = pytest.mark.timeout(900)
+
 BOTH = [
     "SELECT count(*) FROM messages",
     """SELECT queue, status, count(*) AS n, sum(body_bytes) AS bytes, max(sent_at) AS last FROM messages
