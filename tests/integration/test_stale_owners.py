@@ -680,7 +680,7 @@ def test_each_place_that_writes_to_kafka_is_known_here() -> None:
         "outbox.append",
         # what a worker has counted in a minute, which is true whenever it comes; repeats are
         # dropped
-        "reporter._append",
+        "reporter.append",
         "topics.keep",  # of a topic that is adopted; what it is told for a while it keeps at least
         "topics._adopt",  # deletes an empty topic; under `Change.check`, as `Deletions.finish`
         "lag.commit",  # what Kafka's own tools show; the owner writes it again
