@@ -12,6 +12,7 @@ import re
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from schemas.topics import rates_topic
@@ -29,7 +30,7 @@ from spark.progress import tell
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from spark.frames.log import Log
+    from spark.lake.places.warehouse import Warehouse
     from spark.reports.sources.staging import Source
 
 _DAY = timedelta(days=1)
@@ -99,42 +100,51 @@ def _print_rows(spark_session: SparkSession, given: argparse.Namespace) -> None:
 
 def run_report(given: argparse.Namespace) -> int:
     """Writes the reports of the last day before now, or of the span that was given."""
+    from spark.lake.places.warehouse import asked_of
+
+    warehouse = asked_of(given)
+    return _report_of_log(given) if warehouse is None else _report_of_tables(given, warehouse)
+
+
+def _report_of_log(given: argparse.Namespace) -> int:
     from spark.frames.session import job
-    from spark.reports.report import PAGE, folder_of, report
+    from spark.reports.sources.log import LogSource
 
-    log = log_of(given) if given.warehouse is None else None
+    begin, end = _time_of(given, datetime.now(UTC))
+    oldest = moment(given.oldest) if given.oldest else None
+    log = log_of(given)
     with job("report", given.master, log) as spark_session:
-        source, begin, end = _source_of(spark_session, log, given)
-        folder = given.out / folder_of(begin, end)
-        folder.mkdir(parents=True, exist_ok=True)
-        summary = report(source, begin, end, folder)
-    sys.stdout.write(f"{folder / PAGE} (made in {summary['seconds']['all']} s)\n")
-    return 0
+        return _write_report(LogSource(spark_session, log, begin, end, oldest), begin, end, given.out)
 
 
-def _source_of(
-    spark_session: SparkSession, log: Log | None, given: argparse.Namespace
-) -> tuple[Source, datetime, datetime]:
-    """Where a report reads, its begin and its end."""
+def _report_of_tables(given: argparse.Namespace, warehouse: Warehouse) -> int:
+    from spark.frames.session import job
     from spark.lake.answers.question import said
     from spark.lake.answers.stored import Stored
-    from spark.lake.places.warehouse import warehouse_of
-    from spark.reports.sources.log import LogSource
     from spark.reports.sources.tables import TablesSource
 
-    if log is not None:
-        begin, end = _time_of(given, datetime.now(UTC))
-        oldest = moment(given.oldest) if given.oldest else None
-        return LogSource(spark_session, log, begin, end, oldest), begin, end
     if given.oldest:
         raise BadOption("--oldest is about the log: leave it out, tables cost what the report's time has")
-    stored = Stored(spark_session, warehouse_of(given), None)
-    told = datetime.fromtimestamp(stored.as_of_ms / 1000, UTC)
-    begin, end = _time_of(given, told)
-    if end > told:
-        raise BadOption(f"--to is behind what the tables tell, {told:%Y-%m-%dT%H:%M:%SZ}: run `leaseway lake` before")
-    tell("report", said(stored.as_of_ms, "Spark"))
-    return TablesSource(stored, begin, end), begin, end
+    with job("report", given.master, None) as spark_session:
+        stored = Stored(spark_session, warehouse, None)
+        told = datetime.fromtimestamp(stored.as_of_ms / 1000, UTC)
+        begin, end = _time_of(given, told)
+        if end > told:
+            raise BadOption(
+                f"--to is behind what the tables tell, {told:%Y-%m-%dT%H:%M:%SZ}: run `leaseway lake` before"
+            )
+        tell("report", said(stored.as_of_ms, "Spark"))
+        return _write_report(TablesSource(stored, begin, end), begin, end, given.out)
+
+
+def _write_report(source: Source, begin: datetime, end: datetime, out: Path) -> int:
+    from spark.reports.report import PAGE, folder_of, report
+
+    folder = out / folder_of(begin, end)
+    folder.mkdir(parents=True, exist_ok=True)
+    summary = report(source, begin, end, folder)
+    sys.stdout.write(f"{folder / PAGE} (made in {summary['seconds']['all']} s)\n")
+    return 0
 
 
 def _time_of(given: argparse.Namespace, now: datetime) -> tuple[datetime, datetime]:

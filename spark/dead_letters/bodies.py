@@ -9,6 +9,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from spark.frames.tables import not_settled_later
 from spark.reports.sources.staging import Source, Staging
 from spark.rules.deliveries import DEATHS, dead_letters_of
 
@@ -20,7 +21,8 @@ def dead_letters_with_bodies(source: Source, staging: Staging, died: DataFrame) 
     """DEAD_LETTERS among the staged messages `died`, with their bodies."""
     dead_letters = died.where(F.col("origin.reason").isin(*DEATHS) & (F.col("status") == "shown"))
     bodies = source.messages_at(dead_letters.select(*_PLACE), staging.queues)
-    return source.as_of_end(dead_letters_of(bodies, staging.journal_now, staging.runs, staging.queues))
+    found = dead_letters_of(bodies, staging.journal_now, staging.runs, staging.queues)
+    return not_settled_later(found, source.end_ms)
 
 
 def succeeded_of_sources(source: Source, staging: Staging, dead_letters: DataFrame) -> DataFrame:

@@ -219,7 +219,11 @@ def unread_of(records: DataFrame, subject: str) -> DataFrame:
 
     Reads value, topic, partition, offset.
     """
-    counted = unread_rows(records, subject).groupBy("topic", "partition", "reason", "schema_id")
-    return counted.agg(
+    return counted_unread(unread_rows(records, subject))
+
+
+def counted_unread(rows: DataFrame) -> DataFrame:
+    """UNREAD from rows of topic, partition, reason, schema_id, offset."""
+    return rows.groupBy("topic", "partition", "reason", "schema_id").agg(
         F.count("*").alias("records"), F.min("offset").alias("first_offset"), F.max("offset").alias("last_offset")
     )  # fmt: skip

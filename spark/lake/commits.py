@@ -4,6 +4,7 @@ are added together.
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from pyspark.sql import functions as F
 from schemas.topics import queue_topic, queue_topics
 from spark.frames.decode import unread_rows
 from spark.frames.log import Log
+from spark.frames.session import once
 from spark.frames.source import Span, parts, queues_of_topics, read
 from spark.frames.tables import looked_up
 from spark.lake import messages as rules
@@ -82,10 +84,10 @@ class Commits:
         if not plan.end:
             return None
         began = time.monotonic()
-        messages = rules.decoded(self._read(plan), queues, self._log.prefix).persist()
-        kept = [messages]
-        try:
-            ends, rows, broken = self._judged(kept, table, plan, newest)
+        with contextlib.ExitStack() as kept:
+            messages = rules.decoded(self._read(plan), queues, self._log.prefix).persist()
+            kept.callback(messages.unpersist)
+            ends, rows, broken = self._judged(messages, kept, table, plan, newest)
             if ends == plan.begin:
                 # All that was read waits for what was not, or for what is still to come.
                 self._least = 2 * plan.records
@@ -95,29 +97,25 @@ class Commits:
                 self._keep_unread(self._broken(plan, ends, masked), topics, ends)
             rows = rules.bodies_left_out(rows, self._wish.bodies, masked)
             self._append(table, rows, advanced(held, topics, ends, _now_ms()), plan, began)
-        finally:
-            for frame in kept:
-                frame.unpersist()
         return bool(plan.cut)
 
     def _judged(
-        self, kept: list[DataFrame], table: Table, plan: Plan, newest: rules.Newest
+        self, messages: DataFrame, kept: contextlib.ExitStack, table: Table, plan: Plan, newest: rules.Newest
     ) -> tuple[Ends, DataFrame, int]:
-        """Where the commit of the messages that are `kept` ends, its rows, and how many undecodable
-        ones there are. Adds what it keeps besides.
+        """Where the commit of these messages ends, its rows, and how many undecodable ones there
+        are. What the rows are made of is there as long as it is `kept`.
         """
-        [messages] = kept
         sizes = rules.sizes(messages).collect()
         self._learn("messages", sum(row["records"] for row in sizes), sum(row["bytes"] or 0 for row in sizes))
         broken = sum(row["broken"] for row in sizes)
         first = queue_topics(self._log.prefix)
         read = {(f"{first}{row['queue']}", row["partition"]): row["newest_ms"] for row in sizes}
         here = newest.here(plan, {place: ms for place, ms in read.items() if place in plan.cut})
-        judged = rules.judged(messages, table.rows(), here, newest.anywhere(plan))
-        if judged is None:
+        found = rules.judged(messages, table.rows(), here, newest.anywhere(plan))
+        if found is None:
             return plan.end, messages, broken
         # Asked for twice, and small beside the messages.
-        kept.append(judged.persist())
+        judged = kept.enter_context(once(found))
         waits = rules.undecided_from(judged, self._log.prefix)
         ends = {
             topic: {p: min(end, waits.get(topic, {}).get(p, end)) for p, end in parts.items()}

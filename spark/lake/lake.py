@@ -23,6 +23,7 @@ from spark.lake.brokers import cluster_of
 from spark.lake.commits import Commits, Wish
 from spark.lake.derived.deliveries import Deliveries
 from spark.lake.derived.lifecycles import Lifecycles
+from spark.lake.derived.made import Derived, News
 from spark.lake.feeds import FEEDS
 from spark.lake.maintenance import maintain
 from spark.lake.messages import masked_queues
@@ -61,14 +62,16 @@ class Lake:
         as_of = int(time.time() * 1000)
         control = read(self.session, self._log, one_topic(control_topic(self._log.prefix)))
         kept = control.where(F.col("key").cast("string").startswith(QUEUE_KEY)).persist()
+        # Before the journal: no younger than that.
+        runs = self._runs()
         try:
-            # Before the journal: no younger than that.
-            runs = self._runs()
             queues = leaf(queues_of(kept))
             changed = self._copy(queues, masked_queues(newest_queues(kept)))
             changed |= self._derive(queues, runs, as_of)
         finally:
             kept.unpersist()
+            if runs is not None:
+                runs.unpersist()
         self._catalog.note({AS_OF: str(as_of)})
         maintain(self._catalog, self.tables, changed)
 
@@ -92,13 +95,14 @@ class Lake:
     def _derive(self, queues: DataFrame, runs: DataFrame | None, as_of_ms: int) -> set[str]:
         """Brings the tables that are made of others up to date; the names of those that changed."""
         noted, changed = self._catalog.noted(), set()
-        deliveries, lifecycles = Deliveries(self.tables), Lifecycles(self.tables, queues, runs)
-        for made in (deliveries, lifecycles):
-            note, some = made.update(noted.get(note_of(made.name)), as_of_ms)
-            if note is not None:
-                self._catalog.note({note_of(made.name): note})
-            if some:
+        derived: tuple[Derived, ...] = (Deliveries(self.tables), Lifecycles(self.tables, queues, runs))
+        for made in derived:
+            if self.tables[made.source].snapshot() is None:
+                continue
+            news = News.since(noted.get(note_of(made.name)), self.tables, as_of_ms)
+            if made.update(news):
                 changed.add(made.name)
+            self._catalog.note({note_of(made.name): news.now.note()})
         return changed
 
     def _check_log(self) -> None:

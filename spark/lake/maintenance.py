@@ -16,7 +16,7 @@ _HOUR_MS = 3_600_000
 _KEEP_MS = _HOUR_MS
 # Files that no snapshot has: a commit takes minutes, so these belong to none that may yet be.
 _ORPHAN_MS = 3 * 24 * _HOUR_MS
-EXPIRED, CLEANED = "leaseway.expired_ms", "leaseway.cleaned_ms"
+EXPIRED, _CLEANED = "leaseway.expired_ms", "leaseway.cleaned_ms"
 
 
 def maintain(catalog: Catalog, tables: Mapping[str, Table], changed: Collection[str]) -> None:
@@ -29,13 +29,13 @@ def maintain(catalog: Catalog, tables: Mapping[str, Table], changed: Collection[
             tell("lake", f"{name}: {read} files compacted, {tables[name].files()} are there now")
     now, noted = int(time.time() * 1000), catalog.noted()
     if EXPIRED not in noted:  # What is new has nothing that is old.
-        catalog.note(dict.fromkeys((EXPIRED, CLEANED), str(now)))
+        catalog.note(dict.fromkeys((EXPIRED, _CLEANED), str(now)))
         return
     if now - int(noted[EXPIRED]) >= _HOUR_MS:
         gone = sum(table.expire(_KEEP_MS) for table in tables.values())
         tell("lake", f"{gone} files of snapshots older than {_KEEP_MS // 60_000} min deleted")
         catalog.note({EXPIRED: str(now)})
-    if now - int(noted[CLEANED]) >= 24 * _HOUR_MS:
+    if now - int(noted[_CLEANED]) >= 24 * _HOUR_MS:
         gone = sum(table.remove_orphans(_ORPHAN_MS) for table in tables.values())
         tell("lake", f"{gone} files that belong to no snapshot deleted")
-        catalog.note({CLEANED: str(now)})
+        catalog.note({_CLEANED: str(now)})

@@ -7,6 +7,8 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from spark.frames.decode import counted_unread
+
 
 def unread_messages(messages: DataFrame, topic_prefix: str) -> DataFrame:
     """UNREAD of the queues' topics, as `decode.unread_of` says it of records. Reads MESSAGES
@@ -18,8 +20,4 @@ def unread_messages(messages: DataFrame, topic_prefix: str) -> DataFrame:
     broken = F.col("status") == "undecodable"
     reason = F.when(broken, "undecodable").when(F.col("native") & F.col("schema_id").isNotNull(), "unknown_schema")
     told = messages.withColumn("reason", reason).where(F.col("reason").isNotNull())
-    topic = F.concat(F.lit(topic_prefix), F.col("queue")).alias("topic")
-    counted = told.groupBy(topic, "partition", "reason", "schema_id")
-    return counted.agg(
-        F.count("*").alias("records"), F.min("offset").alias("first_offset"), F.max("offset").alias("last_offset")
-    )  # fmt: skip
+    return counted_unread(told.withColumn("topic", F.concat(F.lit(topic_prefix), F.col("queue"))))

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 Range = tuple[str, int, int, int]  # topic, partition, first offset, one after the last
 
@@ -20,6 +20,11 @@ def scans(frame: DataFrame) -> list[set[Range]]:
 def times_read(frame: DataFrame) -> Counter[str]:
     """Topic -> how many scans read some of it."""
     return Counter(topic for scan in scans(frame) for topic in {topic for topic, *_ in scan})
+
+
+def kept_frames(spark_session: SparkSession) -> int:
+    """How many frames Spark keeps, of all sessions."""
+    return int(spark_session._jsparkSession.sharedState().cacheManager().numCachedEntries())
 
 
 def files_read(frame: DataFrame) -> int:

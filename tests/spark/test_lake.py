@@ -34,6 +34,7 @@ from tests.spark.lake_log import (
     text,
     whole,
 )
+from tests.spark.plans import kept_frames
 
 # Rounds of a copy plan for long, and longer beside others.
 pytestmark = pytest.mark.timeout(900)
@@ -133,6 +134,7 @@ def test_a_batch_that_may_become_whole_is_waited_for_with_what_is_behind_it(
         rows = copy.tables["messages"].rows().select("body_text", "status").collect()
         return sorted((row["body_text"], row["status"]) for row in rows)
 
+    kept = kept_frames(spark_session)
     copy.round()
     assert seen() == [("beside", "shown"), ("first", "shown")]
     log.put("q.mails", part("b", 1, 2), part("late", 0, 2), ms=1_000)
@@ -142,6 +144,7 @@ def test_a_batch_that_may_become_whole_is_waited_for_with_what_is_behind_it(
     log.put("journal", entry(1, 1), ms=42_000)
     copy.round()
     assert seen()[-1] == ("late-0", "torn")
+    assert kept_frames(spark_session) == kept
     assert same_as_kafka(spark_session, log.log, copy, ["messages"]) == {"messages": 6}
 
 

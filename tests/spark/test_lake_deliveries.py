@@ -20,6 +20,7 @@ from spark.lake.answers.small import answer, tables_of
 from spark.lake.answers.stored import Stored
 from spark.lake.answers.subset import NotCommon
 from spark.lake.derived.deliveries import Deliveries
+from spark.lake.derived.made import News
 from spark.lake.lake import Lake
 from spark.lake.places.warehouse import Warehouse, note_of
 from spark.lake.tables.table import Overtaken, Table
@@ -29,6 +30,7 @@ from spark.rules.lifecycles import lifecycles_of, with_wanted_tags
 from spark.sql_job import lines
 from tests.services import Services
 from tests.spark.lake_log import LAST_MS, UNIT, Written, lake, text, whole
+from tests.spark.plans import kept_frames
 
 LEASE_MS = 90_000
 # Rounds of a copy plan for long, and longer beside others.
@@ -77,7 +79,7 @@ class Story:
 def expected(spark_session: SparkSession, log: Log, as_of_ms: int) -> tuple[DataFrame, DataFrame]:
     """Deliveries and lifecycles of Kafka's log."""
     tables = Tables(spark_session, log)
-    journal, messages, queues = tables.journal().persist(), tables.messages().persist(), tables.queues()
+    journal, messages, queues = tables.journal(), tables.messages(), tables.queues()
     lives = lifecycles_of(with_wanted_tags(messages, queues), journal, empty(spark_session, RUNS), queues)
     return deliveries_of(journal, messages, F.timestamp_millis(F.lit(as_of_ms))), lives
 
@@ -93,9 +95,11 @@ class Rounds:
 
     def at(self, as_of_ms: int) -> None:
         """A round as of then."""
+        before = kept_frames(self._spark_session)
         self._monkeypatch.setattr("spark.lake.lake.time.time", lambda: as_of_ms / 1000)
         self.copy.round()
         self._monkeypatch.undo()
+        assert kept_frames(self._spark_session) == before
 
     def check(self, as_of_ms: int) -> dict[str, int]:
         """A round as of then, after which the table has the rows of Kafka's frame; how many end
@@ -190,7 +194,7 @@ def test_a_round_that_was_ended_or_overtaken_anywhere_is_made_again(
     story.tell("acked", 0)
     story.lease(2)
     rounds.copy._copy(*rounds_of(rounds.copy))
-    Deliveries(rounds.copy.tables).update(noted, as_of_ms)
+    Deliveries(rounds.copy.tables).update(News.since(noted, rounds.copy.tables, as_of_ms))
     # Nor would it matter, had the snapshot that it was made of been forgotten.
     rounds.copy._catalog.note({note_of("deliveries"): json.dumps({"journal": 1, "messages": 2, "as_of_ms": 0})})
     assert rounds.check(as_of_ms) == {"acked": 1, "open": 2}

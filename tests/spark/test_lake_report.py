@@ -61,3 +61,5 @@ def test_what_tables_do_not_tell_is_said(
         given = ["report", "--warehouse", str(warehouse.folder), "--out", str(tmp_path), "--from", "2026-03-01", *words]
         assert main(given) == 2
         assert about in capfd.readouterr().err
+    assert main(["report", "--out", str(tmp_path), "--catalog", "https://catalog"]) == 2
+    assert "--catalog is about tables: give --warehouse" in capfd.readouterr().err

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from spark.frames.log import BadOption, epoch_ms, moment
 from spark.lake.answers.small import NoWarehouse, Tables, answer, tables_of
 from spark.lake.answers.subset import NotCommon
-from spark.lake.places.warehouse import Warehouse, warehouse_of
+from spark.lake.places.warehouse import Warehouse, asked_of
 from spark.progress import tell
 
 
@@ -49,13 +49,10 @@ def _for_duckdb(given: Namespace) -> Warehouse | None:
     """The warehouse, when DuckDB is to be asked of it; what it can't read is said. Raises
     BadOption.
     """
-    if given.warehouse is None:
-        if given.engine == "duckdb" or given.catalog is not None:
-            asked = "--catalog" if given.catalog is not None else "--engine duckdb"
-            raise BadOption(f"{asked} is about tables: give --warehouse")
-        return None
-    warehouse = warehouse_of(given)
-    if given.engine == "spark":
+    warehouse = asked_of(given)
+    if warehouse is None and given.engine == "duckdb":
+        raise BadOption("--engine duckdb is about tables: give --warehouse")
+    if warehouse is None or given.engine == "spark":
         return None
     if warehouse.only_spark is not None:
         if given.engine == "duckdb":

@@ -30,10 +30,12 @@ class Stored:
     ) -> None:
         catalog = Catalog(spark_session, warehouse)
         self.spark_session = catalog.spark_session  # Of all frames here.
-        self.as_of_ms = _noted(catalog, warehouse) if as_of_ms is None else as_of_ms
-        # Of the whole log: a span cuts what comes before and after a delivery too.
-        self._noted = catalog.noted()
+        self._noted = _noted(catalog)
+        if as_of_ms is None and AS_OF not in self._noted:
+            raise warehouse.not_copied
+        self.as_of_ms = int(self._noted[AS_OF]) if as_of_ms is None else as_of_ms
         self.prefix = self._noted.get(LOG, "").partition("/")[2]  # Of the topics that were copied.
+        # Of the whole log: a span cuts what comes before and after a delivery too.
         self._made = span == ALL and note_of("deliveries") in self._noted
         self._tables = catalog.open()
         self._span = span
@@ -80,10 +82,7 @@ class Stored:
         return dead_letters_of(self.frame("messages"), journal, runs, self._queues())
 
 
-def _noted(catalog: Catalog, warehouse: Warehouse) -> int:
-    """As of when the catalog says the tables are."""
+def _noted(catalog: Catalog) -> dict[str, str]:
+    """What is noted; nothing where no copy has begun."""
     there = catalog.spark_session.sql(f"SHOW NAMESPACES IN {CATALOG} LIKE '{NAMESPACE}'").collect()
-    noted = catalog.noted() if there else {}
-    if AS_OF not in noted:
-        raise warehouse.not_copied
-    return int(noted[AS_OF])
+    return catalog.noted() if there else {}

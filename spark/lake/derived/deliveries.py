@@ -14,45 +14,36 @@ from pyspark.sql import functions as F
 from schemas.vocabulary import ENDS, LEASES, PROLONGS, UNDOES
 from spark.frames.columns import DELIVERIES
 from spark.frames.session import leaf, once
-from spark.lake.derived.made import News
+from spark.lake.derived.made import MARGIN_US, News
 from spark.lake.tables.table import Table
 from spark.rules.deliveries import deliveries_of
 
 _KEY = ["incarnation", "partition", "tag_id", "offset"]
 _UNIT = ["incarnation", "partition", "tag_id"]
 _PLACE = ["incarnation", "partition", "offset"]
-_HOUR_US = 3_600_000_000
 # Kafka keeps the journal, and a queue its messages, for so long at most by default: what happened
 # to a message before is not looked for.
-_BEFORE_US = 31 * 24 * _HOUR_US
+_BEFORE_US = 31 * 86_400_000_000
 
 
 class Deliveries:
-    """The table of deliveries of one warehouse; one job at a time makes it."""
+    """The table of deliveries of one warehouse, as `Derived`."""
 
-    name = "deliveries"
+    name, source = "deliveries", "journal"
 
     def __init__(self, tables: Mapping[str, Table]) -> None:
-        self._tables = tables
         self._table = tables[self.name]
         self._journal = tables["journal"]
         self._messages = tables["messages"]
 
-    def update(self, noted: str | None, as_of_ms: int) -> tuple[str | None, bool]:
-        """Brings the table to where journal and messages are, as of that moment. Returns what is to
-        be noted, given what was `noted` before, and whether rows have changed. Raises Overtaken,
-        Py4JJavaError.
-        """
-        seen = self._table.snapshot()
-        news = News.since(noted, self._tables, as_of_ms)
-        if news is None or news.now.journal is None:
-            return None, False
+    def update(self, news: News) -> bool:
+        """As `Derived`."""
+        seen, as_of_ms = self._table.snapshot(), news.now.as_of_ms
         with once(self._touched(news)) as touched:
             count, since_us = touched.agg(F.count("*"), F.unix_micros(F.min("at"))).collect()[0]
             if count:
-                # The journal's clock may have been set back.
-                self._make(touched, min(1000 * as_of_ms, since_us) - _HOUR_US, as_of_ms, seen)
-        return news.now.note(), bool(count)
+                self._make(touched, min(1000 * as_of_ms, since_us) - MARGIN_US, as_of_ms, seen)
+        return bool(count)
 
     def _touched(self, news: News) -> DataFrame:
         """The messages, by tag, whose deliveries may be others than the table has: of which the
@@ -65,7 +56,7 @@ class Deliveries:
         there = self._table.rows().withColumn("at", F.col("received_at"))
         # A purge may be written down after a lease has run out that it has ended.
         without_end = there.where(
-            F.col("how").isin("open", "lapsed") & (F.col("deadline_at") > _moment(1000 * from_ms - _HOUR_US))
+            F.col("how").isin("open", "lapsed") & (F.col("deadline_at") > _moment(1000 * from_ms - MARGIN_US))
         )
         lapsed = without_end.where((F.col("how") == "open") & (F.col("deadline_at") <= _moment(1000 * as_of_ms)))
         of_news = (
@@ -83,10 +74,8 @@ class Deliveries:
         return first.unionByName(known).groupBy(*_KEY).agg(F.min("at").alias("at"))
 
     def _make(self, touched: DataFrame, since_us: int, as_of_ms: int, seen: int | None) -> None:
-        journal = self._journal.rows().where(F.col("at") >= _moment(since_us))
-        messages = self._messages.rows().where(F.col("sent_at") >= _moment(since_us - _BEFORE_US))
-        made = made_anew(journal, messages, touched.select(*_KEY), _moment(1000 * as_of_ms))
-        with once(made) as rows:
+        tables = (self._journal.rows(), self._messages.rows())
+        with once(made_anew(*tables, touched.select(*_KEY), since_us, _moment(1000 * as_of_ms))) as rows:
             near = self._table.rows().where(F.col("received_at") >= _moment(since_us))
             # A delivery that no answer carried was none.
             gone = near.join(touched, on=_KEY, how="left_semi").join(rows, on=[*_KEY, "nonce"], how="left_anti")
@@ -96,11 +85,14 @@ class Deliveries:
             self._table.merge(leaf(changed), [*_KEY, "nonce"], since_us, seen)
 
 
-def made_anew(journal: DataFrame, messages: DataFrame, touched: DataFrame, as_of: Column) -> DataFrame:
+def made_anew(journal: DataFrame, messages: DataFrame, touched: DataFrame, since_us: int, as_of: Column) -> DataFrame:
     """DELIVERIES at `as_of` of the messages, by tag, that are `touched` (incarnation, partition,
-    tag_id, offset). Reads JOURNAL and MESSAGES from before these deliveries began.
+    tag_id, offset). Reads JOURNAL from `since_us` on (epoch microseconds), before which none of
+    these deliveries began, and MESSAGES of the 31 days before.
     """
     purges = F.col("kind") == "purged"
+    journal = journal.where(F.col("at") >= _moment(since_us))
+    messages = messages.where(F.col("sent_at") >= _moment(since_us - _BEFORE_US))
     about = journal.where(~purges).join(touched, on=_KEY, how="left_semi")
     told = leaf(journal.where(purges).unionByName(about))
     places = touched.select(*_PLACE).distinct()

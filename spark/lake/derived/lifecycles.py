@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from schemas.vocabulary import BOUNDS, SETTLES, EventKind
 from spark.frames.columns import LIFECYCLES
 from spark.frames.session import leaf, once
-from spark.lake.derived.made import News
+from spark.lake.derived.made import MARGIN_US, News
 from spark.lake.tables.table import Table
 from spark.rules.floors import with_forgotten
 from spark.rules.lifecycles import begun, settled, with_wanted_tags
@@ -20,7 +20,6 @@ from spark.rules.transitions import with_tag_names
 
 _UNIT = ["incarnation", "partition", "tag_id"]
 _KEY = [*_UNIT, "offset"]
-_HOUR_US = 3_600_000_000
 # After its retention, in which the journal may still say how a message has ended.
 _LATE_MS = 24 * 3_600_000
 # What is known of a life when it begins.
@@ -28,12 +27,12 @@ _BEGUN = LIFECYCLES.names[: LIFECYCLES.names.index("settled_at")]
 
 
 class Lifecycles:
-    """The table of lifecycles of one warehouse; one job at a time makes it. `queues` is QUEUES as
-    of now; `runs` (RUNS, no younger than the journal) tell of what was settled before the journal
-    began, None = they have told it.
+    """The table of lifecycles of one warehouse, as `Derived`. `queues` is QUEUES as of now; `runs`
+    (RUNS, no younger than the journal) tell of what was settled before the journal began, None =
+    they have told it.
     """
 
-    name = "lifecycles"
+    name, source = "lifecycles", "messages"
 
     def __init__(self, tables: Mapping[str, Table], queues: DataFrame, runs: DataFrame | None) -> None:
         self._tables = tables
@@ -41,17 +40,11 @@ class Lifecycles:
         self._queues = queues
         self._runs = runs
 
-    def update(self, noted: str | None, as_of_ms: int) -> tuple[str | None, bool]:
-        """Brings the table to where journal and messages are, as of that moment. Returns what is to
-        be noted, given what was `noted` before, and whether rows have changed. Raises Overtaken,
-        Py4JJavaError.
-        """
-        seen = self._table.snapshot()
-        news = News.since(noted, self._tables, as_of_ms)
-        if news is None or news.now.messages is None:
-            return None, False
+    def update(self, news: News) -> bool:
+        """As `Derived`."""
         if news.none:
-            return news.now.note(), False
+            return False
+        seen = self._table.snapshot()
         begin = with_tag_names(begun(with_wanted_tags(news.messages, self._queues)), self._queues)
         with once(begin.select(*_BEGUN)) as fresh:
             told = leaf(self._told(news, fresh))
@@ -63,7 +56,7 @@ class Lifecycles:
                 if since_us is not None:
                     rows = changed.withColumn("gone", F.lit(False))
                     self._table.merge(rows, ["queue", *_KEY], since_us, seen)
-        return news.now.note(), since_us is not None
+        return since_us is not None
 
     def _told(self, news: News, fresh: DataFrame) -> DataFrame:
         """What settles messages: the news, and what had come before the messages that are fresh."""
@@ -71,7 +64,7 @@ class Lifecycles:
         first = fresh.agg(F.unix_micros(F.min("sent_at"))).collect()[0][0]
         told = news.journal
         if first is not None and news.before.journal is not None:
-            low = F.timestamp_micros(F.lit(first - _HOUR_US))
+            low = F.timestamp_micros(F.lit(first - MARGIN_US))
             before = self._tables["journal"].rows().where(F.col("at") >= low)
             told = told.where(F.col("at") < low).unionByName(before)
         return told.where(F.col("kind").isin(kinds))

@@ -5,10 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from typing import Protocol
 
 from pyspark.sql import DataFrame
 
 from spark.lake.tables.table import Table
+
+# A clock may have been set back by so much, or be behind another.
+MARGIN_US = 3_600_000_000
 
 
 @dataclass(frozen=True)
@@ -44,14 +48,22 @@ class News:
         return (self.before.journal, self.before.messages) == (self.now.journal, self.now.messages)
 
     @classmethod
-    def since(cls, note: str | None, tables: Mapping[str, Table], as_of_ms: int) -> News | None:
-        """The news up to the newest snapshots; None = there is no row of either. Raises
-        Py4JJavaError.
-        """
+    def since(cls, note: str | None, tables: Mapping[str, Table], as_of_ms: int) -> News:
+        """The news since what was noted up to the newest snapshots. Raises Py4JJavaError."""
         journal, messages = tables["journal"], tables["messages"]
         before, now = Made.noted(note), Made(journal.snapshot(), messages.snapshot(), as_of_ms)
-        if now.journal is None and now.messages is None:
-            return None
         return cls(
             journal.added(before.journal, now.journal), messages.added(before.messages, now.messages), before, now
         )
+
+
+class Derived(Protocol):
+    """A table that is made of journal and messages; one job at a time makes it."""
+
+    name: str
+    source: str  # journal or messages: without a row of it there is none here.
+
+    def update(self, news: News) -> bool:
+        """Brings the table to where its news are, of which any may be told again; whether rows have
+        changed. Raises Overtaken, Py4JJavaError.
+        """

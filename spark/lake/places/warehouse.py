@@ -115,6 +115,15 @@ class Warehouse:
             self.folder.mkdir(parents=True, exist_ok=True)
 
 
+def asked_of(given: Namespace) -> Warehouse | None:
+    """The warehouse that is to be asked, None = Kafka is. Raises BadOption."""
+    if given.warehouse is not None:
+        return warehouse_of(given)
+    if given.catalog is not None:
+        raise BadOption("--catalog is about tables: give --warehouse")
+    return None
+
+
 def warehouse_of(given: Namespace) -> Warehouse:
     """What `--warehouse` and `--catalog` say. Raises BadOption."""
     place = str(given.warehouse)

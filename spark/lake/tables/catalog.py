@@ -47,13 +47,13 @@ class Catalog:
 
     def noted(self) -> dict[str, str]:
         """What is noted of the warehouse as a whole."""
-        return {str(key): str(value) for key, value in self._namespaces().loadNamespaceMetadata(self._space()).items()}
+        return {str(key): str(value) for key, value in self._catalog().loadNamespaceMetadata(self._space()).items()}
 
     def note(self, notes: Mapping[str, str]) -> None:
         """Notes something of the warehouse as a whole."""
-        self._namespaces().setProperties(self._space(), dict(notes))
+        self._catalog().setProperties(self._space(), dict(notes))
 
-    def _namespaces(self) -> Any:
+    def _catalog(self) -> Any:
         return self._util.loadIcebergCatalog(self._session, CATALOG)
 
     def _space(self) -> Any:
@@ -63,7 +63,7 @@ class Catalog:
         return java_class(self.spark_session, ICEBERG + name)
 
     def _opened(self, name: str, shape: Shape) -> Table:
-        catalog = self._util.loadIcebergCatalog(self._session, CATALOG)
+        catalog = self._catalog()
         place = self._java("catalog.TableIdentifier").parse(f"{NAMESPACE}.{name}")
         if not catalog.tableExists(place):
             try:

@@ -35,9 +35,9 @@ class LogSource:
     ) -> None:
         self.spark_session = spark_session
         self._begin = begin
-        self._end_ms = epoch_ms(end)
-        self._tables = Tables(spark_session, log, Span(epoch_ms(oldest) if oldest else None, self._end_ms))
-        self._own = Tables(spark_session, log, Span(epoch_ms(begin), self._end_ms))
+        self.end_ms = epoch_ms(end)
+        self._tables = Tables(spark_session, log, Span(epoch_ms(oldest) if oldest else None, self.end_ms))
+        self._own = Tables(spark_session, log, Span(epoch_ms(begin), self.end_ms))
 
     def staging(self, folder: str, begin: Callable[[str], None]) -> Staging:
         """As `Source`."""
@@ -60,7 +60,7 @@ class LogSource:
         deliveries = kept(leased, f"{folder}/deliveries")
         begin("lives")
         lives = in_play(lifecycles_of(messages, journal_now, runs, queues), self._begin)
-        lifecycles = self.as_of_end(kept(lives, f"{folder}/lives"))
+        lifecycles = not_settled_later(kept(lives, f"{folder}/lives"), self.end_ms)
         return Staging(queues, messages, journal, journal_now, runs, deliveries, lifecycles)
 
     def meters(self) -> DataFrame:
@@ -90,10 +90,6 @@ class LogSource:
         if not ranges:
             return empty(self.spark_session, MESSAGES)
         return self._tables.messages_at(ranges, queues).join(places.select(*_PLACE), on=_PLACE, how="left_semi")
-
-    def as_of_end(self, frame: DataFrame) -> DataFrame:
-        """As `Source`."""
-        return not_settled_later(frame, self._end_ms)
 
     def unread(self, messages: DataFrame) -> DataFrame:
         """As `Source`: of all that was read."""

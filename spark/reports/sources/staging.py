@@ -44,6 +44,7 @@ class Source(Protocol):
     """Where a report reads what happened in its time."""
 
     spark_session: SparkSession
+    end_ms: int  # Of the report.
 
     def staging(self, folder: str, begin: Callable[[str], None]) -> Staging:
         """Writes the frames below `folder` and gives them back, read from there; `begin` is told
@@ -64,9 +65,6 @@ class Source(Protocol):
 
     def messages_at(self, places: DataFrame, queues: DataFrame) -> DataFrame:
         """MESSAGES with their bodies at these places: queue, partition, offset, sent_at."""
-
-    def as_of_end(self, frame: DataFrame) -> DataFrame:
-        """LIFECYCLES or DEAD_LETTERS, of which none was settled later than the report ends."""
 
     def unread(self, messages: DataFrame) -> DataFrame:
         """UNREAD, also of the `messages` that are staged."""

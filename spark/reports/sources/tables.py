@@ -12,12 +12,13 @@ from pyspark.sql import functions as F
 
 from schemas.topics import queue_topics
 from schemas.vocabulary import DEDUP_WINDOW_MS
-from spark.frames.columns import UNREAD
+from spark.frames.decode import counted_unread
 from spark.frames.log import epoch_ms
 from spark.frames.session import empty, fit_shuffles
 from spark.frames.tables import not_settled_later
 from spark.lake.answers.stored import Stored
 from spark.lake.derived.deliveries import made_anew
+from spark.lake.derived.made import MARGIN_US
 from spark.reports.sources.staging import SLIM, Staging, in_play, kept, leased_in_play
 from spark.reports.unread import unread_messages
 from spark.rules.floors import RUNS
@@ -35,7 +36,7 @@ class TablesSource:
         self.spark_session = stored.spark_session
         self._stored = stored
         self._begin, self._end = begin, end
-        self._end_ms = epoch_ms(end)
+        self.end_ms = epoch_ms(end)
 
     def staging(self, folder: str, begin: Callable[[str], None]) -> Staging:
         """As `Source`."""
@@ -53,26 +54,28 @@ class TablesSource:
         fit_shuffles(staged, journal_now)
         journal = journal_now.where(F.col("logged_at") < F.lit(self._end))
         begin("deliveries")
-        deliveries = kept(self._deliveries(), f"{folder}/deliveries")
+        deliveries = kept(self._deliveries(folder), f"{folder}/deliveries")
         begin("lives")
         lives = in_play(self._before_end("lifecycles", "sent_at"), self._begin)
-        lifecycles = self.as_of_end(kept(lives, f"{folder}/lives"))
+        lifecycles = not_settled_later(kept(lives, f"{folder}/lives"), self.end_ms)
         runs = empty(self.spark_session, RUNS)  # What they tell, the lifecycles have.
         return Staging(queues, messages, journal, journal_now, runs, deliveries, lifecycles)
 
-    def _deliveries(self) -> DataFrame:
+    def _deliveries(self, folder: str) -> DataFrame:
         """DELIVERIES as of the end. What was not over by then is made anew of what the journal had
         told.
         """
         there = leased_in_play(self._before_end("deliveries", "received_at"), self._begin)
-        if self._end_ms >= self._stored.as_of_ms:
+        if self.end_ms >= self._stored.as_of_ms:
             return there
-        late = there.where(F.col("settled_at").isNull() | (F.col("settled_at") >= F.lit(self._end))).persist()
-        oldest = late.agg(F.min("received_at")).collect()[0][0]
-        if oldest is None:
+        unsettled = F.col("settled_at").isNull() | (F.col("settled_at") >= F.lit(self._end))
+        late = kept(there.where(unsettled), f"{folder}/late")
+        oldest_us = late.agg(F.unix_micros(F.min("received_at"))).collect()[0][0]
+        if oldest_us is None:
             return there
-        told = self._before_end("journal", "logged_at").where(F.col("at") >= F.lit(oldest) - F.expr("INTERVAL 1 HOUR"))
-        anew = made_anew(told, self._stored.frame("messages"), late.select(*_KEY).distinct(), F.lit(self._end))
+        told, messages = self._before_end("journal", "logged_at"), self._stored.frame("messages")
+        touched = late.select(*_KEY).distinct()
+        anew = made_anew(told, messages, touched, oldest_us - MARGIN_US, F.lit(self._end))
         key = [*_KEY, "nonce"]
         some = anew.join(late.select(*key), on=key, how="left_semi")
         return there.join(late.select(*key), on=key, how="left_anti").unionByName(some)
@@ -101,18 +104,11 @@ class TablesSource:
             return there.limit(0)
         return there.where(F.col("sent_at").between(low, high)).join(places, on=_PLACE_AT, how="left_semi")
 
-    def as_of_end(self, frame: DataFrame) -> DataFrame:
-        """As `Source`."""
-        return not_settled_later(frame, self._end_ms)
-
     def unread(self, messages: DataFrame) -> DataFrame:
         """As `Source`: of the report's time."""
         first = queue_topics(self._stored.prefix)
         others = self._within("undecodable", "at").where(~F.col("topic").startswith(first))
-        counted = others.groupBy("topic", "partition", "reason", "schema_id").agg(
-            F.count("*").alias("records"), F.min("offset").alias("first_offset"), F.max("offset").alias("last_offset")
-        )
-        return unread_messages(messages, first).unionByName(counted.select(*UNREAD.names))
+        return unread_messages(messages, first).unionByName(counted_unread(others))
 
     def _before_end(self, name: str, time: str) -> DataFrame:
         return self._stored.frame(name).where(F.col(time) < F.lit(self._end))
