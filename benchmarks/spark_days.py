@@ -23,7 +23,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from benchmarks.spark_log import DAY_MS, fill_days
-from facade.programs.stack.processes.spark_submit import submit_arguments
+from facade.programs.stack.processes.spark_submit import ONE_COMPILER, submit_arguments
 from spark.lake.places.warehouse import Warehouse
 from tests.costs import spent_s
 from tests.services import running_services
@@ -41,9 +41,9 @@ def spent(work: Callable[[], object]) -> tuple[float, float]:
 def files_of(warehouse: Warehouse) -> dict[str, int]:
     """The most files of rows that a day of each table has."""
     most = {}
-    for table in sorted(path for path in (warehouse.folder or Path()).iterdir() if (path / "data").is_dir()):
-        days = [sum(1 for _ in day.glob("*.parquet")) for day in (table / "data").iterdir() if day.is_dir()]
-        most[table.name] = max(days, default=0)
+    for data in sorted((warehouse.folder or Path()).glob("**/data")):
+        days = [sum(1 for _ in day.glob("*.parquet")) for day in data.iterdir() if day.is_dir()]
+        most[data.parent.name] = max(days, default=0)
     return most
 
 
@@ -53,7 +53,7 @@ def main() -> None:
     parser.add_argument("--days", type=int, default=30)
     parser.add_argument("--messages", type=int, default=2_500)
     given = parser.parse_args()
-    os.environ["PYSPARK_SUBMIT_ARGS"] = submit_arguments(master="local[2]")
+    os.environ["PYSPARK_SUBMIT_ARGS"] = submit_arguments(*ONE_COMPILER, master="local[2]")
     os.environ["PYSPARK_PYTHON"] = sys.executable
     from spark.frames.log import Log
     from spark.frames.session import session

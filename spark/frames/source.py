@@ -21,7 +21,9 @@ from spark.frames.log import Log, NoBroker, epoch_ms, moment
 # A topic may be deleted, or retention move on, while a job reads: what is gone is not a failure of
 # the job.
 _TASK_RECORDS = "250000"  # Of one task: a queue's large partition is read by several.
-_BOTH = {"failOnDataLoss": "false", "includeHeaders": "true"}
+# A consumer that has read asks ahead, and Spark then asks it where the partition ends: that waits
+# behind, by default half a second in each task. No task reads past an end, so none asks in vain.
+_BOTH = {"failOnDataLoss": "false", "includeHeaders": "true", "kafka.fetch.max.wait.ms": "10"}
 # What a Kafka-native producer aborts is no message, and what it has not committed is none yet. Not
 # where a range names its last offset: that may be behind a transaction that is open.
 _COMMITTED = {"kafka.isolation.level": "read_committed"}
@@ -107,7 +109,7 @@ def read(
     """
     isolation = {} if span.to_offsets and not committed else _COMMITTED
     reader = spark_session.read.format("kafka").options(
-        **log.source_options, **_BOTH, **isolation, **topics, **_bounds(span)
+        **_BOTH, **log.source_options, **isolation, **topics, **_bounds(span)
     )
     reader = reader.option("maxRecordsPerPartition", _TASK_RECORDS)
     return reader.load()
@@ -124,7 +126,7 @@ def stream(spark_session: SparkSession, log: Log, topics: Mapping[str, str], mos
     }
     return (
         spark_session.readStream.format("kafka")
-        .options(**log.source_options, **_BOTH, **_COMMITTED, **topics, **options)
+        .options(**_BOTH, **log.source_options, **_COMMITTED, **topics, **options)
         .load()
     )
 
