@@ -29,6 +29,8 @@ from spark.lake.maintenance import maintain
 from spark.lake.messages import masked_queues
 from spark.lake.places.warehouse import AS_OF, LOG, Warehouse, note_of
 from spark.lake.tables.catalog import Catalog
+from spark.lake.tables.table import Overtaken
+from spark.progress import tell
 from spark.rules.floors import runs_of_snapshots
 
 
@@ -47,12 +49,18 @@ class Lake:
         self._check_log()
 
     def run(self, every_s: float | None) -> None:
-        """Copies what the log has; with `every_s` again and again, so long after each beginning.
-        Raises Overtaken, Py4JJavaError.
+        """Copies what the log has; with `every_s` again and again, so long after each beginning: a
+        round that another job has overtaken is followed by the next. Raises Overtaken (only without
+        `every_s`), Py4JJavaError.
         """
         while True:
             began = time.monotonic()
-            self.round()
+            try:
+                self.round()
+            except Overtaken as error:
+                if every_s is None:
+                    raise
+                tell("lake", f"{error}; what it has is whole, and the next round goes on there")
             if every_s is None:
                 return
             time.sleep(max(0.0, every_s - (time.monotonic() - began)))

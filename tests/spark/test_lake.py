@@ -149,7 +149,11 @@ def test_a_batch_that_may_become_whole_is_waited_for_with_what_is_behind_it(
 
 
 def test_of_two_jobs_at_once_one_is_refused_and_no_row_is_there_twice(
-    spark_session: SparkSession, stack: Services, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark_session: SparkSession,
+    stack: Services,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     log = Written(stack.bootstrap)
     log.make("q.mails")
@@ -177,6 +181,14 @@ def test_of_two_jobs_at_once_one_is_refused_and_no_row_is_there_twice(
         assert other.tables["undecodable"].rows().count() == count
     found = same_as_kafka(spark_session, log.log, other, ["messages", "journal"])
     assert found == {"messages": 2 * count + 1, "journal": count}
+
+    # What copies again and again goes on with its next round.
+    log.put("q.mails", text("last"))
+    rounds = iter([one.round])
+    monkeypatch.setattr(one, "round", lambda: next(rounds)())
+    with pytest.raises(StopIteration):
+        one.run(0.0)
+    assert "messages: another job has changed it meanwhile; what it has is whole" in capsys.readouterr().err
 
 
 def test_a_topic_that_is_made_again_and_one_that_lost_records_are_said(
