@@ -10,8 +10,8 @@ from typing import Any
 
 from spark.page.charts import COLOURS, WIDE, Series, bars, columns
 from spark.page.labels import NONE, count, duration, moment, share, size
-from spark.page.markup import Row, column, figure, grid, section, table, text_column
-from spark.page.sections import Figures, steps
+from spark.page.markup import Figures, Row, column, figure, grid, section, table, text_column
+from spark.page.sections import steps
 
 _ABOUT = (
     "Messages that were received too often, or were killed by a consumer, and now lie in a dead-letter queue. "

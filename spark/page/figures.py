@@ -56,6 +56,11 @@ def figures_of(frames: Mapping[str, DataFrame], begin: datetime, end: datetime) 
             .agg(F.sum("handles").alias("handles"))
             .orderBy(F.desc("handles"), "queue", "reason")
         ),
+        "asked": rows_of(
+            frames["requests"]
+            .withColumns({name: F.col(f"{name[:-2]}us") / 1000 for name in ("mean_ms", "max_ms")})
+            .orderBy(F.desc("requests"), "date", "principal", "queue", "verb", "dialect", "outcome")
+        ),
         "lag": _lag(frames["tag_lag"]),
         **_dead_letters(frames, at),
     }

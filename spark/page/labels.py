@@ -22,13 +22,13 @@ def short(value: float) -> str:
 
 
 def duration(ms: float | None) -> str:
-    """840 ms, 12.5 s, 3.4 min, 2.1 h, 1.3 d; a dash for None."""
+    """0.4 ms, 840 ms, 12.5 s, 3.4 min, 2.1 h, 1.3 d; a dash for None."""
     if ms is None:
         return NONE
     for unit, name in ((_DAY, "d"), (_HOUR, "h"), (_MINUTE, "min"), (_SECOND, "s")):
         if abs(ms) >= unit:
             return f"{ms / unit:.3g} {name}"
-    return f"{ms:.0f} ms"
+    return f"{ms:.0f} ms" if ms >= 1 or ms <= 0 else f"{ms:.2g} ms"
 
 
 def size(bytes: float | None) -> str:

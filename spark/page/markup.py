@@ -11,6 +11,7 @@ from spark.page import MOST_ROWS
 from spark.page.labels import NONE
 
 Row = Mapping[str, Any]
+Figures = dict[str, Any]  # Rows by figure.
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,11 @@ from datetime import datetime
 from html import escape
 from importlib.resources import files
 
-from spark.page import sections
+from spark.page import sections, use
 from spark.page.dead_letters import dead_letters
 from spark.page.first import first_screen
 from spark.page.labels import count
-from spark.page.markup import Row, column, section, table, text_column
+from spark.page.markup import Figures, Row, column, section, table, text_column
 
 # No script may run and nothing may be loaded, whatever a body holds.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
@@ -22,12 +22,13 @@ _PARTS = (
     ("leases", "Slow consumers"),
     ("dead_letters", "Dead letters"),
     ("use", "Usage"),
+    ("requests", "Requests"),
     ("audit", "Audit"),
     ("unread", "Unread records"),
 )
 
 
-def page_of(summary: Row, shown: sections.Figures) -> str:
+def page_of(summary: Row, shown: Figures) -> str:
     """The page as one text. `summary` is what summary.json says, `shown` what `figures_of` gave."""
     parts = [
         sections.traffic(shown, summary),
@@ -36,8 +37,9 @@ def page_of(summary: Row, shown: sections.Figures) -> str:
         sections.redelivery(shown, summary),
         sections.leases(shown),
         dead_letters(shown),
-        sections.use(shown),
-        sections.audit(summary),
+        use.use(shown),
+        use.asked(shown),
+        use.audit(summary),
         _unread(summary),
     ]
     style = (files("spark.page") / "style.css").read_text(encoding="utf-8")

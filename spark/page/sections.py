@@ -1,4 +1,4 @@
-"""The parts of the page about traffic, waiting, backlog, redelivery, leases and use. Rows in, HTML
+"""The parts of the page about traffic, waiting, backlog, redelivery and leases. Rows in, HTML
 out.
 """
 
@@ -6,15 +6,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from html import escape
 from typing import Any
 
 from schemas.vocabulary import DEFAULT_TAG
 from spark.page.charts import WIDE, Series, bars, histogram, lines
 from spark.page.labels import count, duration, moment, share, size
-from spark.page.markup import Row, column, figure, grid, section, table, text_column
+from spark.page.markup import Figures, Row, column, figure, grid, section, table, text_column
 
-Figures = dict[str, Any]
 _TRAFFIC = {
     "sent": "sent",
     "leased": "received",
@@ -22,22 +20,10 @@ _TRAFFIC = {
     "dead": "dead-lettered",
     "arrived": "moved in",
 }
-_DAILY = {
-    "SEND_REQUEST": "Send requests", "RECEIVE_REQUEST": "Receive requests", "CHANGE_REQUEST": "Change requests",
-    "DELETE_REQUEST": "Ack requests", "sentMessageNumber": "Messages sent", "receivedMessageNumber": "Deliveries",
-    "deletedMessageNumber": "Messages acknowledged", "deadMessageNumber": "Messages dead-lettered",
-}  # fmt: skip
 # What the chart tells apart; `removed` is the sum of the others, each of which has a column of the
 # table.
 _ENDS = ("acked", "released", "lapsed", "killed", "removed", "open")
 _REMOVED = ("purged", "expired", "deleted", "moved")
-# Said wherever requests are shown that nobody has counted where they come in.
-REQUESTS = (
-    "Requests are about right, but where they are said to be exact: they are counted from the log, not where they "
-    "come in. Receives and acks that came together are one entry of it (800 calls were counted as 572), a call that "
-    "touched several partitions is one for each (145 were counted as 178), and a receive that got nothing leaves no "
-    "trace."
-)
 
 
 def traffic(shown: Figures, summary: Row) -> str:
@@ -254,65 +240,6 @@ def _stale(rows: Sequence[Row]) -> str:
     cells.append(column("Handles", "handles", count, summed=True))
     none = "Each handle that was used was good."
     return "<h4>Stale handles: acks, extends, releases and kills that came too late</h4>" + table(rows, cells, 15, none)
-
-
-def use(shown: Figures) -> str:
-    """Who used how much, and each day in EMQ's words."""
-    meter = [
-        text_column("Day", "date"),
-        text_column("Principal", "principal"),
-        text_column("As", "role"),
-        text_column("Queue", "queueName"),
-    ]
-    meter += [
-        column("Requests, about", "requests", count, summed=True),
-        column("Messages", "messages", count, summed=True),
-    ]
-    meter.append(column("Bytes", "bytes", size, summed=True))
-    daily = [text_column("Day", "date"), text_column("Queue", "queueName"), text_column("Tag", "tagName")]
-    daily += [column(head, name, count, summed=True) for name, head in _DAILY.items()]
-    daily.append(text_column("Requests are", "requests_are"))
-    days = [{**row, "requests_are": "exact" if row["exact"] else "about right"} for row in shown["daily"]]
-    about = (
-        "The journal does not say who received: what consumers did is metered for the owner of the queue. "
-        "A principal native is a Kafka-native producer. Days are UTC days."
-    )
-    note = f'<p class="note">{escape(REQUESTS)}</p>'
-    metering = note + "<h4>By principal</h4>" + table(shown["metering"], meter, 30)
-    return section(
-        "use",
-        "Use by principal and day",
-        about,
-        metering,
-        "<h4>Daily statistics</h4>" + table(days, daily, 30),
-    )
-
-
-def audit(summary: Row) -> str:
-    """Who changed what, and who was refused."""
-    cells = [text_column(head, name) for head, name in (("Day", "date"), ("Principal", "principal"), ("Verb", "verb"))]
-    cells += [
-        text_column("Queue", "queue"),
-        text_column("Outcome", "outcome"),
-        column("Requests", "requests", count, summed=True),
-    ]
-    cells += [
-        column("Not written down", "suppressed", count, summed=True),
-        column("Last", "last_at", moment),
-        text_column("Why", "last_error"),
-    ]
-    about = (
-        "What changed queues, rights and keys, and what was refused; with LEASEWAY_AUDIT=all every request. "
-        "Not written down: failures of a flood, of which each worker writes ten a second. A refusal without a "
-        "principal is one of nobody "
-        "who is known."
-    )
-    return section(
-        "audit",
-        "Audit",
-        about,
-        table(summary.get("audit", []), cells, 50, "Nobody changed anything, and nobody was refused."),
-    )
 
 
 def steps(shown: Figures) -> range:

@@ -99,7 +99,7 @@ def daily_of(counts: DataFrame) -> DataFrame:
     """Daily statistics: one row per UTC day, queueName and tagName ('' = of the queue: sends), with
     EMQ's names.
 
-    Requests are about right (`page.sections.REQUESTS`): calls that came together are one, and one
+    Requests are about right (`page.use.REQUESTS`): calls that came together are one, and one
     that touched several partitions is several.
     """
     counted = [_of(column, *measures).alias(name) for name, (column, measures) in _STATISTICS.items()]

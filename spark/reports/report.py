@@ -27,8 +27,9 @@ from spark.dead_letters.dead_letters import (
 from spark.page.before import SUMMARY, summary_before
 from spark.page.dead_letters import causes
 from spark.page.figures import figures_of
+from spark.page.markup import Figures
 from spark.page.page import page_of
-from spark.page.sections import REQUESTS, Figures
+from spark.page.use import REQUESTS
 from spark.progress import Stages
 from spark.reports.backlog import backlog, tag_lag
 from spark.reports.counts import added, daily_of, events, sends

@@ -71,6 +71,8 @@ def _shown() -> dict[str, Any]:
                    "RECEIVE_REQUEST": 0, "CHANGE_REQUEST": 0, "DELETE_REQUEST": 0, "sentMessageNumber": 9,
                    "receivedMessageNumber": 0, "deletedMessageNumber": 0, "deadMessageNumber": 0, "exact": True}],
         "stale": [{"queue": "orders", "reason": "superseded", "handles": 90}],
+        "asked": [{"date": date(2026, 3, 1), "principal": HOSTILE, "queue": "orders", "verb": "receive",
+                   "dialect": "sqs", "outcome": "not_allowed", "requests": 11, "mean_ms": 0.4, "max_ms": 20_000}],
         "dead_letter_minutes": _series(source_queue="orders", reason="exhausted", dead_letters=lambda n: n),
         "dead_letter_sources": [{**source, "dead_letters": 200, "at_rest": 180, "body_bytes": 9_999,
             "lived_ms_p50": 120_000, "first_seen_at": FIRST,
@@ -150,6 +152,8 @@ def test_a_purged_delivery_has_a_column_and_requests_say_that_they_are_about_rig
     assert "Requests, about" in chromium.value(heads % "use")
     cells = "[...document.querySelectorAll('#%s table:last-of-type td')].map(cell => cell.textContent)"
     assert "exact" in chromium.value(cells % "use") and {"superseded", "90"} < set(chromium.value(cells % "leases"))
+    asked = ["2026-03-01", HOSTILE, "orders", "receive", "sqs", "not_allowed", "11", "0.4 ms", "20 s"]
+    assert chromium.value(cells % "requests") == asked
     notes = chromium.value("[...document.querySelectorAll('#use .note')].map(note => note.textContent)")
     assert len(notes) == 1 and "800 calls were counted as 572" in notes[0]
 

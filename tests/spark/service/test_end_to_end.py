@@ -36,6 +36,9 @@ USED = ("sent", "leased", "acked")
 TILES = """Object.fromEntries([...document.querySelectorAll('.tiles div')]
   .map(tile => [tile.querySelector('span').textContent, tile.querySelector('b').textContent]))"""
 
+REQUESTS = """[...document.querySelectorAll('#requests tbody tr')]
+  .map(row => [...row.cells].map(cell => cell.textContent))"""
+
 # The report of a story takes minutes, and longer beside other tests.
 pytestmark = pytest.mark.timeout(1200)
 
@@ -172,6 +175,8 @@ def test_the_page_says_what_the_clients_counted(story: Story, made: Made, chromi
     assert tiles["not settled at the end"] == str(1 + 20 + 3 + 3) and [
         value for name, value in tiles.items() if name.startswith("sent")
     ] == [str(sent)]
+    asked = [row for row in chromium.value(REQUESTS) if row[2:4] == ["purged", "send"]]
+    assert sum(int(row[6].replace(",", "")) for row in asked) == story.client.requests["purged", "sent"]
     assert (chromium.requests, chromium.complaints) == ([address], [])
     assert "document.title" in chromium.value("document.querySelector('#dead_letters').textContent")
     assert chromium.value("document.title").startswith("Leaseway: 20")

@@ -18,6 +18,7 @@ DAY_MS = 86_400_000
         (short(950), "950"),
         (short(1_200), "1.2k"),
         (short(3_000_000), "3M"),
+        (duration(0.4), "0.4 ms"),
         (duration(840), "840 ms"),
         (duration(12_500), "12.5 s"),
         (duration(204_000), "3.4 min"),
