@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -77,16 +76,14 @@ def _ask_tables(given: argparse.Namespace) -> None:
     from spark.frames.session import job
     from spark.frames.source import span_of
     from spark.lake.answers.question import found, said
-    from spark.lake.answers.stored import VIEWS, Stored
+    from spark.lake.answers.stored import Stored
     from spark.lake.places.warehouse import warehouse_of
 
     warehouse = warehouse_of(given)
     as_of_ms = None if warehouse.only_spark else found(warehouse).as_of_ms
     with job("sql", given.master, None) as spark_session:
         stored = Stored(spark_session, warehouse, as_of_ms, span_of(given))
-        for name in VIEWS:
-            if re.search(rf"\b{name}\b", given.query, re.IGNORECASE):
-                stored.frame(name).createOrReplaceTempView(name)
+        stored.open_views(given.query)
         tell("sql", said(stored.as_of_ms, "Spark"))
         _print_rows(stored.spark_session, given)
 
@@ -190,9 +187,27 @@ def run_lake(given: argparse.Namespace) -> int:
 
 def run_selection(given: argparse.Namespace) -> int:
     """Writes which dead letters a condition chooses; 0 done, 2 the condition is wrong."""
-    from spark.dead_letters.selection import run as run_it
+    from spark.dead_letters.selection import views_of_log, write_chosen
+    from spark.lake.places.warehouse import asked_of
 
-    return run_it(given)
+    warehouse = asked_of(given)
+    return write_chosen(given, views_of_log(given) if warehouse is None else _views_of_tables(given, warehouse))
+
+
+@contextlib.contextmanager
+def _views_of_tables(given: argparse.Namespace, warehouse: Warehouse) -> Iterator[SparkSession]:
+    """What has become of a dead letter since the copy, the service knows."""
+    from spark.dead_letters.selection import asked_for
+    from spark.frames.session import job
+    from spark.frames.source import span_of
+    from spark.lake.answers.question import said
+    from spark.lake.answers.stored import Stored
+
+    with job("redrive", given.master, None) as spark_session:
+        stored = Stored(spark_session, warehouse, None, span_of(given))
+        stored.open_views(asked_for(given))
+        tell("redrive", said(stored.as_of_ms, "Spark"))
+        yield stored.spark_session
 
 
 def run_outcomes(given: argparse.Namespace) -> int:

@@ -21,10 +21,7 @@ def sql_arguments(parser: ArgumentParser) -> None:
         "--format", choices=("table", "json", "csv"), default="table", help="how rows are printed (default table)"
     )
     parser.add_argument("--limit", type=int, default=1000, help="maximum rows to print (default 1000)")
-    parser.add_argument(
-        "--warehouse", metavar="PLACE", help="ask the tables that `leaseway lake` has written, not Kafka"
-    )
-    _catalog_argument(parser)
+    _warehouse_argument(parser, "ask")
     parser.add_argument(
         "--engine",
         choices=("auto", "duckdb", "spark"),
@@ -45,10 +42,7 @@ def report_arguments(parser: ArgumentParser) -> None:
         metavar="TIME",
         help="read the log from here on (default: all of it); backlog and counts begin there",
     )
-    parser.add_argument(
-        "--warehouse", metavar="PLACE", help="read the tables that `leaseway lake` has written, not Kafka"
-    )
-    _catalog_argument(parser)
+    _warehouse_argument(parser, "read")
     _span_arguments(parser)
     _job_arguments(parser)
 
@@ -128,8 +122,16 @@ def choice_arguments(parser: ArgumentParser) -> None:
     about = "condition over the view dead_letters, like \"reason = 'exhausted' AND body_text LIKE '%XXX%'\""
     parser.add_argument("--where", required=True, metavar="SQL", help=about.replace("%", "%%"))
     parser.add_argument("--queue", metavar="NAME", help="only dead letters of this dead-letter queue (default: of all)")
+    _warehouse_argument(parser, "choose from")
     _span_arguments(parser)
     _job_arguments(parser)
+
+
+def _warehouse_argument(parser: ArgumentParser, verb: str) -> None:
+    parser.add_argument(
+        "--warehouse", metavar="PLACE", help=f"{verb} the tables that `leaseway lake` has written, not Kafka"
+    )
+    _catalog_argument(parser)
 
 
 def _catalog_argument(parser: ArgumentParser) -> None:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 from argparse import Namespace
 from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from pyspark.errors import AnalysisException, ParseException
@@ -49,26 +51,38 @@ def write_selected(selected: DataFrame, out: Path) -> None:
     addresses.write.mode("overwrite").partitionBy("queue").text(str(out))
 
 
-def run(given: Namespace) -> int:
-    """Writes below `given.out` what `given.where` chooses; 0 done, 2 the condition is wrong (stderr
-    says why).
+def write_chosen(given: Namespace, opened: AbstractContextManager[SparkSession]) -> int:
+    """Writes below `given.out` what `given.where` chooses of the view `dead_letters` of a session
+    that is opened here; 0 done, 2 the condition is wrong (stderr says why).
     """
-    span, log = span_of(given), log_of(given)
     try:
-        with job("redrive", given.master, log) as spark_session:
-
-            def selected(session: SparkSession) -> DataFrame:
-                return selected_of(session.table("dead_letters"), given.where, given.queue)
-
-            # In a subquery the condition may ask other views too.
-            tables = Tables(spark_session, log, span)
-            views = open_views(tables, lambda session: plan_of(selected(session)), f"dead_letters {given.where}")
-            tell("redrive", f"asking {', '.join(views)}")
-            write_selected(selected(spark_session), given.out)
+        with opened as spark_session:
+            write_selected(selected_of(spark_session.table("dead_letters"), given.where, given.queue), given.out)
     except (AnalysisException, ParseException) as error:
         tell("redrive", f"--where: {error.getMessage() or error}")
         return 2
     return 0
+
+
+@contextmanager
+def views_of_log(given: Namespace) -> Iterator[SparkSession]:
+    """A session with the views of the log that the condition names. Raises as `job`."""
+    log = log_of(given)
+    with job("redrive", given.master, log) as spark_session:
+
+        def selected(session: SparkSession) -> DataFrame:
+            return selected_of(session.table("dead_letters"), given.where, given.queue)
+
+        # In a subquery the condition may ask other views too.
+        tables = Tables(spark_session, log, span_of(given))
+        views = open_views(tables, lambda session: plan_of(selected(session)), asked_for(given))
+        tell("redrive", f"asking {', '.join(views)}")
+        yield spark_session
+
+
+def asked_for(given: Namespace) -> str:
+    """A text that names the views that a choice needs."""
+    return f"dead_letters {given.where}"
 
 
 def outcomes_of(selected: DataFrame, journal: DataFrame) -> DataFrame:

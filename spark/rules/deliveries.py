@@ -124,16 +124,32 @@ def dead_letters_of(messages: DataFrame, journal: DataFrame, runs: DataFrame, qu
     Whether it is at rest is what the default tag of its queue says; a second copy of one move is
     what the journal has skipped.
     """
-    died = messages.where((F.col("status") == "shown") & F.col("origin.reason").isin(*DEATHS))
     default = journal.where(F.col("tag_id") == 0)
     settled = settlements(default).drop("tag_id")
-    joined = died.join(settled, on=["incarnation", "partition", "offset"], how="left")
+    joined = _died(messages).join(settled, on=["incarnation", "partition", "offset"], how="left")
     purged = joined.join(F.broadcast(purges(default).drop("tag_id")), on=["incarnation", "partition"], how="left")
     hit = purged.withColumn("purge", F.when(F.col("settled_how").isNull(), purge_after(F.lit(0))))
     how = F.coalesce("settled_how", F.when(F.col("purge").isNotNull(), "purged"))
     told = hit.withColumn("settled_how", how).withColumn("settled_at", F.coalesce("settled_at", "purge.at"))
-    known = with_forgotten(told.withColumn("tag_id", F.lit(0)), default, runs)
-    kept = known.where(F.coalesce("settled_how", F.lit("")) != "skipped")
+    return _letters(with_forgotten(told.withColumn("tag_id", F.lit(0)), default, runs), queues)
+
+
+def dead_letters_ended(messages: DataFrame, lifecycles: DataFrame, queues: DataFrame) -> DataFrame:
+    """The same, of MESSAGES and LIFECYCLES, which also tell of the letters of queues that are
+    gone.
+    """
+    key = ["incarnation", "partition", "offset"]
+    ends = lifecycles.where(F.col("tag_id") == 0).select(*key, "settled_how", "settled_at")
+    return _letters(_died(messages).join(ends, on=key, how="left"), queues)
+
+
+def _died(messages: DataFrame) -> DataFrame:
+    return messages.where((F.col("status") == "shown") & F.col("origin.reason").isin(*DEATHS))
+
+
+def _letters(ended: DataFrame, queues: DataFrame) -> DataFrame:
+    """DEAD_LETTERS of MESSAGES that died, with their settled_how and settled_at."""
+    kept = ended.where(F.coalesce("settled_how", F.lit("")) != "skipped")
     names = F.broadcast(
         queues.select(F.col("incarnation").alias("source_incarnation"), F.col("queue").alias("source_queue"))
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import json
@@ -17,6 +18,8 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from spark.__main__ import main
+from spark.dead_letters.selection import FILES
 from spark.frames.log import BadOption, Log
 from spark.frames.session import beside
 from spark.frames.source import Span
@@ -57,6 +60,10 @@ BOTH = [
     "SELECT how, count(*), min(received_at), max(wait_ms) FROM deliveries GROUP BY 1 ORDER BY 1",
     """SELECT state, settled_reason, last_how, count(*), sum(deliveries), min(first_received_at), max(last_received_at)
        FROM lives GROUP BY 1, 2, 3 ORDER BY 1, 2, 3""",
+    """SELECT queue, address, dead_at, reason, note, source_queue, source_incarnation, source_tag, source_partition,
+       source_offset, original_id, original_queue, original_tag, original_sent_at, first_received_at, receive_count,
+       lived_ms, body_text, body_bytes, sender, settled_how, settled_at FROM dead_letters ORDER BY address""",
+    "SELECT settled_how, count(*) AS n FROM dead_letters GROUP BY 1 ORDER BY 1",
 ]
 SPARK = {
     "SELECT attributes FROM messages LIMIT 1": "a column of type MAP",
@@ -65,7 +72,6 @@ SPARK = {
     "SELECT \"queue\" FROM messages LIMIT 1": "quotation marks",
     "SELECT percentile(seq, 0.5) FROM journal": "the function percentile",
     "SELECT count(*) + 1 FROM messages": "a column without a name",
-    "SELECT settled_how, count(*) AS n FROM dead_letters GROUP BY 1 ORDER BY 1": "dead_letters",
 }  # fmt: skip
 
 
@@ -132,6 +138,37 @@ def test_a_span_cuts_tables_as_it_cuts_the_log(spark_session: SparkSession, log:
         by_log = views_of(of_log.spark_session, lambda name: getattr(of_log, name)(), query)  # noqa: B023
         assert small == by_spark(by_log, query, "csv")
         assert small == by_spark(views_of(stored.spark_session, stored.frame, query), query, "csv")
+
+
+def test_dead_letters_are_chosen_from_tables_as_from_the_log(
+    spark_session: SparkSession,
+    log: Log,
+    warehouse: Warehouse,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    # The session of all tests goes on.
+    for place in ("spark.dead_letters.selection.job", "spark.frames.session.job"):
+        monkeypatch.setattr(place, lambda *_: contextlib.nullcontext(beside(spark_session)))
+    words = ["--bootstrap", log.bootstrap, "--prefix", log.prefix]
+    tables = ["--warehouse", str(warehouse.folder)]
+
+    def chosen(where: str, *more: str) -> dict[str, list[str]]:
+        out = tmp_path / "chosen"
+        assert main(["choose", "--where", where, "--out", str(out), *words, *more]) == 0
+        files = sorted(out.glob(FILES))
+        return {str(path.relative_to(out).parent): path.read_text().split() for path in files}
+
+    # In a subquery the condition asks another view too.
+    of_letters = "settled_how IS NULL AND source_queue IN (SELECT queue FROM messages WHERE body_bytes >= 0)"
+    expected = chosen(of_letters)
+    assert expected and chosen(of_letters, *tables) == expected
+    assert "answered by Spark from tables, as of 20" in capsys.readouterr().err
+    assert chosen(of_letters, *tables, "--queue", "mails") == {}
+    assert main(["choose", "--where", "none = 1", "--out", str(tmp_path / "none"), *words, *tables]) == 2
+    assert main(["choose", "--where", "true", "--out", str(tmp_path), *words, "--warehouse", str(tmp_path)]) == 2
+    assert "no `leaseway lake` has copied" in capsys.readouterr().err
 
 
 def test_conditions_choose_the_files_of_tables(spark_session: SparkSession, warehouse: Warehouse) -> None:

@@ -46,7 +46,7 @@ def _java(job: str, given: argparse.Namespace) -> Sequence[str]:
 
 def _on_s3(job: str, given: argparse.Namespace) -> bool:
     """Whether a job needs the jar of S3, which is large. Raises StackError: no such warehouse."""
-    if job not in ("lake", "sql", "report") or given.warehouse is None:
+    if job not in ("lake", "sql", "report", "choose") or given.warehouse is None:
         return False
     from spark.frames.log import BadOption
     from spark.lake.places.warehouse import warehouse_of

@@ -16,37 +16,15 @@ from importlib.resources import files
 from typing import Any
 
 from spark.lake.answers.subset import NotCommon, names_of, spelt
+from spark.lake.answers.views import VIEWS, Span, told_of
 from spark.lake.places.warehouse import AS_OF, CATALOG, DERIVED, NAMESPACE, Warehouse, note_of
 from spark.printed import cell, csv_line, table
 
-# The views that are tables as they are; which column `--from` and `--to` are about.
-TIMES = {
-    "messages": "sent_at", "journal": "logged_at", "meters": "minute", "requests": "minute", "audit": "at",
-    "control": "logged_at", "undecodable": "at", "stale_handles": "minute", "lifecycles": "sent_at",
-}  # fmt: skip
-_QUEUES = """(SELECT * EXCLUDE (logged_at, log_partition, log_offset, deleted, place) FROM
-  (SELECT *, row_number() OVER (PARTITION BY queue ORDER BY log_offset DESC) AS place FROM {control})
-  WHERE place = 1 AND NOT deleted)"""
-_MADE = "deliveries"  # Of the whole log: a span cuts what comes before and after a delivery too.
-_OF = {"queues": ("control",), "lives": ("lifecycles", "deliveries")}  # The tables of other views.
-# As `rules.lifecycles.lives_of` has it.
-_LIVES = """(SELECT l.*, CASE WHEN settled_how IS NOT NULL THEN settled_how WHEN last.how = 'open' THEN 'leased'
-    WHEN coalesce(last.again_at, due_at) > now.at THEN 'delayed' ELSE 'ready' END AS state,
-    epoch_ms(coalesce(settled_at, now.at)) - epoch_ms(sent_at) AS age_ms, coalesce(deliveries, 0) AS deliveries,
-    first_received_at, last_received_at, last.how AS last_how
-  FROM {lifecycles} l CROSS JOIN (SELECT make_timestamptz({as_of_ms} * 1000) AS at) now LEFT JOIN (
-    SELECT incarnation, partition, tag_id, "offset", count(*)::INT AS deliveries, min(received_at) AS first_received_at,
-      max(received_at) AS last_received_at, arg_max({{'how': how, 'again_at': again_at}}, nonce) AS last
-    FROM {deliveries} GROUP BY ALL) d USING (incarnation, partition, tag_id, "offset"))"""
-_VIEWS = (*TIMES, _MADE, "queues", "lives")
 # What Spark and DuckDB print alike; nested values they do not.
 _PLAIN = ("BIGINT", "INTEGER", "HUGEINT", "DOUBLE", "VARCHAR", "BOOLEAN", "TIMESTAMP WITH TIME ZONE", "DATE", "BLOB")
 _TIME = "TIMESTAMP WITH TIME ZONE"
 # Spark says nulls first, and last where it goes down.
 _LIKE_SPARK = "SET TimeZone = 'UTC'; SET default_null_order = 'nulls_first_on_asc_last_on_desc'; SET threads = 2"
-
-
-Span = tuple[int | None, int | None]  # Epoch ms, from and to; None = no bound.
 
 
 class NoWarehouse(Exception):
@@ -152,25 +130,9 @@ def _open(db: Any, tables: Tables, query: str, span: Span) -> None:
     for package in ("duckdb_extension_avro", "duckdb_extension_iceberg"):
         [place] = [found for found in _below(files(package)) if found.endswith(".duckdb_extension")]
         db.execute(f"LOAD '{place}'")
-    for name in _VIEWS:
+    for name in VIEWS:
         if re.search(rf"\b{name}\b", query, re.IGNORECASE):
-            db.execute(f"CREATE VIEW {name} AS SELECT * FROM {_told(tables, name, span)}")  # noqa: S608 - of our own names
-
-
-def _told(tables: Tables, name: str, span: Span) -> str:
-    """What a view has, in SQL. Raises NotCommon: its table is not there."""
-    if name == _MADE and span != (None, None):
-        raise NotCommon(f"{name} of a span")
-    scans = {}
-    for stored in _OF.get(name, (name,)):
-        if stored not in tables.places:
-            raise NotCommon(f"{name} is no table yet")
-        scans[stored] = f"iceberg_scan('{tables.places[stored]}')"
-    if name == "queues":
-        return _QUEUES.format(**scans)
-    if name == "lives":
-        return _LIVES.format(as_of_ms=tables.as_of_ms, **scans) + _where(TIMES["lifecycles"], span)
-    return scans[name] + _where(TIMES.get(name), span)
+            db.execute(f"CREATE VIEW {name} AS SELECT * FROM {told_of(name, tables.places, tables.as_of_ms, span)}")  # noqa: S608 - of our own names
 
 
 def _below(folder: Any) -> Iterator[str]:
@@ -179,13 +141,6 @@ def _below(folder: Any) -> Iterator[str]:
             yield from _below(found)
         else:
             yield str(found)
-
-
-def _where(time: str | None, span: Span) -> str:
-    low, high = span
-    told = [f"epoch_ms({time}) >= {low}"] if low is not None else []
-    told += [f"epoch_ms({time}) < {high}"] if high is not None else []
-    return f" WHERE {' AND '.join(told)}" if told else ""
 
 
 def _local(value: Any, kind: str) -> Any:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import re
+
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from spark.frames.columns import QUEUES
 from spark.frames.log import BadOption
-from spark.frames.session import empty
 from spark.frames.source import ALL, Span
-from spark.lake.answers.small import TIMES
+from spark.lake.answers.views import TIMES
 from spark.lake.places.warehouse import AS_OF, CATALOG, LOG, NAMESPACE, Warehouse, note_of
 from spark.lake.shapes import SHAPES
 from spark.lake.tables.catalog import Catalog
-from spark.rules.deliveries import dead_letters_of, deliveries_of
-from spark.rules.floors import RUNS
+from spark.rules.deliveries import dead_letters_ended, deliveries_of
 from spark.rules.lifecycles import lives_of
 
 VIEWS = (*SHAPES, "queues", "lives", "dead_letters")
@@ -40,27 +40,33 @@ class Stored:
         self._tables = catalog.open()
         self._span = span
 
+    def open_views(self, question: str) -> None:
+        """Makes those of VIEWS that a question in SQL names known to the session."""
+        for name in VIEWS:
+            if re.search(rf"\b{name}\b", question, re.IGNORECASE):
+                self.frame(name).createOrReplaceTempView(name)
+
     def frame(self, name: str) -> DataFrame:
         """One of VIEWS."""
         if name == "queues":
             return self._queues()
         if name == "deliveries":
             return self._deliveries()
-        if name == "dead_letters":
-            return self._dead_letters()
-        if name in ("lives", "lifecycles") and note_of("lifecycles") not in self._noted:
+        if name in ("lives", "lifecycles", "dead_letters") and note_of("lifecycles") not in self._noted:
             raise BadOption("--warehouse has no lifecycles yet: let `leaseway lake` copy once more")
         if name == "lives":
             # What became of a message is as of the copy, whatever the span.
             had = self._tables["deliveries"].rows()
             return lives_of(self.frame("lifecycles"), had, F.timestamp_millis(F.lit(self.as_of_ms)))
-        return self._within(name, self._span.from_ms, self._span.to_ms)
+        if name == "dead_letters":
+            return dead_letters_ended(self.frame("messages"), self._tables["lifecycles"].rows(), self._queues())
+        return self._within(name)
 
-    def _within(self, name: str, from_ms: int | None, to_ms: int | None) -> DataFrame:
-        rows, time = self._tables[name].rows(), TIMES[name]
-        if from_ms is not None:
-            rows = rows.where(F.col(time) >= F.timestamp_millis(F.lit(from_ms)))
-        return rows if to_ms is None else rows.where(F.col(time) < F.timestamp_millis(F.lit(to_ms)))
+    def _within(self, name: str) -> DataFrame:
+        rows, time, span = self._tables[name].rows(), TIMES[name], self._span
+        if span.from_ms is not None:
+            rows = rows.where(F.col(time) >= F.timestamp_millis(F.lit(span.from_ms)))
+        return rows if span.to_ms is None else rows.where(F.col(time) < F.timestamp_millis(F.lit(span.to_ms)))
 
     def _queues(self) -> DataFrame:
         newest = Window.partitionBy("queue").orderBy(F.desc("log_offset"))
@@ -73,13 +79,6 @@ class Stored:
         end = self.as_of_ms if self._span.to_ms is None else min(self.as_of_ms, self._span.to_ms)
         as_of = F.timestamp_millis(F.lit(end))
         return deliveries_of(self.frame("journal"), self.frame("messages"), as_of)
-
-    def _dead_letters(self) -> DataFrame:
-        # What became of a letter is as of now, whatever the span.
-        journal = self._within("journal", self._span.from_ms, None)
-        # What the log no longer told when the copy began, tables do not tell either.
-        runs = empty(self.spark_session, RUNS)
-        return dead_letters_of(self.frame("messages"), journal, runs, self._queues())
 
 
 def _noted(catalog: Catalog) -> dict[str, str]:
