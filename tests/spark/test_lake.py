@@ -185,7 +185,11 @@ def test_of_two_jobs_at_once_one_is_refused_and_no_row_is_there_twice(
     # What copies again and again goes on with its next round.
     log.put("q.mails", text("last"))
     rounds = iter([one.round])
-    monkeypatch.setattr(one, "round", lambda: next(rounds)())
+
+    def only_one() -> None:
+        next(rounds)()
+
+    monkeypatch.setattr(one, "round", only_one)
     with pytest.raises(StopIteration):
         one.run(0.0)
     assert "messages: another job has changed it meanwhile; what it has is whole" in capsys.readouterr().err
