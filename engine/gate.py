@@ -1,12 +1,14 @@
 """What every verb passes first: it finds its queue, authorises the caller, charges quotas, and is
-measured. The authoriser notes for the audit what is asked.
+measured. The authoriser notes for the audit what is asked. `bounded` says how long a verb may take.
 """
 
 from __future__ import annotations
 
 import asyncio
+import functools
+from collections.abc import Callable, Coroutine
 from functools import partial
-from typing import Final, Literal
+from typing import Any, Final, Literal, ParamSpec, TypeVar
 
 from engine.catalog.catalog import Catalog
 from engine.errors import LogUnavailable
@@ -19,11 +21,40 @@ from engine.rules.rights import Asker, WaitBound, no_queue
 from engine.settings import EngineSettings
 from engine.shapes import Principal, SendEntry
 from runtime.asked import note, note_hidden
-from runtime.cancel import before
+from runtime.background import Background
+from runtime.cancel import before, cancel_all
 from runtime.deadline import MESSAGES_S, WAITED_S
 from schemas.accounts import full
 from schemas.records import TagRecord
 from schemas.vocabulary import Verb
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_background = Background()
+
+
+def bounded(seconds: float) -> Callable[[Callable[P, Coroutine[Any, Any, T]]], Callable[P, Coroutine[Any, Any, T]]]:
+    """Has a verb answer within so many seconds of its call, else by LogUnavailable: its outcome is
+    unknown, for what it does goes on. Nothing is left half done because somebody waits no more.
+    """
+
+    def decorate(verb: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, Coroutine[Any, Any, T]]:
+        @functools.wraps(verb)
+        async def answered(*args: P.args, **kwargs: P.kwargs) -> T:
+            task = _background.start(verb(*args, **kwargs), verb.__name__, awaited=True)
+            try:
+                await asyncio.wait([task], timeout=seconds)
+            except asyncio.CancelledError:  # the client has gone, or the worker stops
+                await cancel_all(task)
+                raise
+            if not task.done():
+                raise LogUnavailable(f"{verb.__name__} took longer than {seconds:g} s: it goes on, and its outcome is unknown")
+            return task.result()
+
+        return answered
+
+    return decorate
 
 
 class Gate:

@@ -31,8 +31,7 @@ NO_RULES = {
     "engine.services.queues": "a verb by its name, which calls one part",
     "engine.services.callers": "a verb by its name, which calls one part",
     "engine.services.tasks": "a verb by its name, which calls one part",
-    "engine.gate": "finds a queue, and asks others for rights and quotas",
-    "engine.services.bounded": "when a verb is answered at the latest: what it does is the same",
+    "engine.gate": "finds a queue, asks others for rights and quotas, and says when a verb is answered at the latest",
     "engine.services.accounts": "names as the caller says them: what they mean is said in schemas",
     "engine.log": "the client of Kafka",
     "engine.catalog.catalog": "the records in memory; a verb waits until those are read that were written before it",
@@ -42,9 +41,8 @@ NO_RULES = {
     "engine.receive.waits.wait_list": "when a receive that waits looks again, and not what it gets",
     "engine.window.window": "that a script is called again when what it lacked was rebuilt",
     "engine.loading.owner": "when something is loaded; a verb only notes that a unit is used",
-    "engine.rules.contention": "how long a call waits for others to join it: the answer is the same",
     "engine.rules.linger": "how long a call waits for others to join it: the answer is the same",
-    "engine.window.body_cache": "where a body is read from: it is the same one",
+    "engine.window.body_source": "where a body is read from: it is the same one",
 }
 # The verb that is followed. Tasks inherit it from who starts them, so what a worker does by itself
 # does not have it.

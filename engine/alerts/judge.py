@@ -15,7 +15,6 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from msgspec.structs import replace
 
-from engine.alerts.look import Calm, look
 from engine.alerts.messenger import Messenger
 from engine.alerts.watches import Watches
 from engine.catalog.catalog import Catalog
@@ -24,6 +23,7 @@ from engine.log import Log
 from engine.meters.history import CHUNK_BYTES, CHUNK_RECORDS, Seen, meter_of
 from engine.meters.meters import Cell, merged
 from engine.meters.statistics import DAY_MS, day_of
+from engine.rules.alerts import Calm, look
 from engine.rules.queue import Queue
 from engine.settings import EngineSettings
 from engine.shapes import TagInfo

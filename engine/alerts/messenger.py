@@ -2,32 +2,126 @@
 
 An event is told at least once as long as a worker lives, and TRIES times at most to each. It is
 noted as told afterwards, so a worker that dies or stops in between leaves it to the next one, which
-tells it again: each message has the id of its event.
+tells it again: each message has the id of its event. A webhook gets JSON, signed with a secret that
+its user and the service know.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import smtplib
+import ssl
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from email.message import EmailMessage
+from email.utils import formatdate, make_msgid
 
 import msgspec
 from msgspec.structs import replace
 
-from engine.alerts.mail import Mail
 from engine.alerts.text import alert_text, payload, statistics_text
 from engine.alerts.watches import Watches
-from engine.alerts.webhook import NotDeliveredError, Webhook
 from engine.catalog.catalog import Catalog
 from engine.errors import EngineError
 from engine.meters.statistics import Statistics
+from engine.outgoing.post import OutgoingError, post, signed, webhook_secret
 from engine.rules.queue import Queue
+from engine.settings import EngineSettings
 from runtime.background import Background
+from runtime.clock import now_ms
 from runtime.counters import Counters
 from schemas.records import UserRecord
 from schemas.records.watching import AlertEvent, WatchRecord
 from schemas.vocabulary import Telling
+
+
+class NotDeliveredError(Exception):
+    """Nothing has taken a message; the text says why."""
+
+
+class Webhook:
+    """Posts of this worker. `private` = loopback and private addresses may be reached."""
+
+    def __init__(self, secret: str, *, private: bool) -> None:
+        self._secret = secret
+        self._private = private
+
+    async def post(self, url: str, user: str, event: str, body: bytes) -> str:
+        """Sends one event; what has taken it. Raises NotDeliveredError after at most 5 s."""
+        headers = {**signed(webhook_secret(self._secret, user), now_ms() // 1000, body), "leaseway-event": event}
+        try:
+            status, _ = await post(url, body, headers, private=self._private)
+        except OutgoingError as error:
+            raise NotDeliveredError(f"the webhook could not be reached: {error}") from None
+        if not 200 <= status < 300:
+            raise NotDeliveredError(f"the webhook answered {status}")
+        return f"webhook {status}"
+
+
+# Of each step of the exchange.
+TIMEOUT_S = 10.0
+MAILS_AT_A_TIME = 4
+
+
+class Mail:
+    """Mail of this worker; smtplib waits in threads of its own: a server that stands still must not
+    keep a rebuild, which uses those of the loop, waiting.
+    """
+
+    def __init__(self, settings: EngineSettings) -> None:
+        self._settings = settings
+        self._threads = ThreadPoolExecutor(MAILS_AT_A_TIME, "mail")
+
+    @property
+    def is_on(self) -> bool:
+        """Whether there is a server to send through."""
+        return bool(self._settings.smtp_host)
+
+    async def send(self, to: str, subject: str, text: str) -> str:
+        """Sends a message; what has taken it. Raises NotDeliveredError."""
+        try:
+            message = EmailMessage()
+            message["From"], message["To"], message["Subject"] = self._settings.smtp_from, to, subject
+            message["Date"], message["Message-ID"] = formatdate(), make_msgid(domain="leaseway.invalid")
+            message["Auto-Submitted"] = "auto-generated"
+            message.set_content(text)
+            await asyncio.get_running_loop().run_in_executor(self._threads, self._send, message)
+        except (OSError, smtplib.SMTPException, ValueError) as error:
+            raise NotDeliveredError(f"the mail server did not take it: {_reason(error)}") from error
+        return "mail"
+
+    def _send(self, message: EmailMessage) -> None:
+        s = self._settings
+        if s.smtp_tls == "tls":
+            with smtplib.SMTP_SSL(s.smtp_host, s.smtp_port, timeout=TIMEOUT_S, context=ssl.create_default_context()) as server:
+                self._give(server, message)
+            return
+        with smtplib.SMTP(s.smtp_host, s.smtp_port, timeout=TIMEOUT_S) as server:
+            if s.smtp_tls == "starttls":
+                server.starttls(context=ssl.create_default_context())
+            self._give(server, message)
+
+    def _give(self, server: smtplib.SMTP, message: EmailMessage) -> None:
+        if self._settings.smtp_user:
+            server.login(self._settings.smtp_user, self._settings.smtp_password)
+        server.send_message(message)
+
+
+def _reason(error: OSError | smtplib.SMTPException | ValueError) -> str:
+    """Returns why, in words for the owner of a queue: a server's own text and the system's may name
+    hosts and addresses of the network that the service is in.
+    """
+    if isinstance(error, smtplib.SMTPRecipientsRefused):
+        codes = sorted({code for code, _ in error.recipients.values()})
+        return f"it refused the recipient ({', '.join(map(str, codes))})"
+    if isinstance(error, smtplib.SMTPResponseException):
+        return f"it answered {error.smtp_code}"
+    if isinstance(error, OSError) and not isinstance(error, smtplib.SMTPException):
+        return "it could not be reached"
+    return type(error).__name__
+
 
 logger = logging.getLogger(__name__)
 

@@ -6,10 +6,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from engine.alerts.judge import Judge
-from engine.alerts.mail import Mail
-from engine.alerts.messenger import Messenger
+from engine.alerts.messenger import Mail, Messenger, Webhook
 from engine.alerts.watches import Watches
-from engine.alerts.webhook import Webhook
 from engine.catalog.ground import Ground
 from engine.meters.day_tables import DayTables
 from engine.meters.history import History

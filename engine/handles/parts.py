@@ -5,14 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from engine.catalog.ground import Ground
-from engine.handles.acks import Acks
 from engine.handles.attempts import Attempts
-from engine.handles.by_unit import ByUnit
-from engine.handles.handles import Handles
-from engine.handles.kills import Kills, MoveDead
-from engine.handles.leases import Leases
-from engine.handles.refusals import Refusals
-from engine.handles.settlements import Settlements
+from engine.handles.handles import ByUnit, Handles, Refusals
+from engine.handles.leases import Kills, Leases, MoveDead
+from engine.handles.settlements import Acks, Settlements
 from engine.meters.meters import Meters
 from engine.window.parts import WindowParts
 from engine.window.window import Journaled

@@ -1,18 +1,20 @@
 """What happened to messages goes from the outbox of a unit, in Redis, to the journal, in Kafka.
 
 A script that changes a unit puts an entry into its outbox in the same step; the owner of the unit
-drains it.
+drains it, or asks a `Drainer` to do so.
 """
 
 from __future__ import annotations
 
 import asyncio
 import zlib
-from typing import Final
+from collections.abc import Awaitable
+from typing import Final, Protocol
+
+from msgspec import Struct
 
 from engine.catalog.catalog import Catalog
 from engine.errors import LogUnavailable
-from engine.journal.drainer import Drainer, DrainRequest, DrainResult
 from engine.log import Log
 from runtime.background import Background
 from runtime.clock import elapsed_s
@@ -24,6 +26,49 @@ from state.errors import Fenced
 from state.keys import Unit
 from state.replies import Entry
 from state.upkeep import UpkeepScripts
+
+
+class DrainRequest(Struct, frozen=True):
+    """A drain for the owner of `epoch`. `topic`, `place` and `key` say where the journal has the
+    entries of the unit. The drain first confirms the entries up to `done_seq` (0 = none). Each call
+    of the script shows `most` entries. It ends after `rounds` appends (0 = before the first), or
+    when entries were moved, by it or by the `moved` before, and fewer than `most` are left.
+    """
+
+    queue: str
+    unit: Unit
+    epoch: int
+    topic: str
+    place: int
+    key: bytes
+    done_seq: int
+    most: int
+    rounds: int
+    moved: int
+
+
+class DrainResult(Struct, frozen=True):
+    """How a drain has ended: the journal got `moved` entries by it. The outbox may still hold those
+    up to `done_seq` (0 = none). The oldest entry of the last look was made at `since_ms` (0 = there
+    was none). `has_more`: the owner is to go on, by itself if `is_passed`. `error`: why the journal
+    may lack what was appended last.
+    """
+
+    moved: int
+    has_more: bool
+    done_seq: int = 0
+    since_ms: int = 0
+    is_fenced: bool = False
+    is_passed: bool = False
+    error: str = ""
+
+
+class Drainer(Protocol):
+    """Drains outboxes for their owners."""
+
+    def drain(self, request: DrainRequest) -> Awaitable[DrainResult] | None:
+        """Begins a drain; returns None when the owner has to do it by itself."""
+
 
 # How long a unit is owned unless its owner renews that.
 LEASE_MS = 3_000

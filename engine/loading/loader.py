@@ -20,9 +20,8 @@ from engine.journal.outbox import Outbox
 from engine.log import Chunk, Log
 from engine.rules.queue import Queue
 from engine.window.batches.atomic_batches import CHUNK_BYTES, CHUNK_RECORDS, assemble
-from engine.window.batches.message_log import MessageLog
+from engine.window.batches.message_log import MessageLog, Unfinished
 from engine.window.batches.skips import Skips
-from engine.window.batches.unfinished import Unfinished
 from engine.window.retention import Retention
 from engine.window.topic_retention import LEAST_DELAY_MS, TopicRetention
 from runtime.counters import Counters

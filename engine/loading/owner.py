@@ -16,12 +16,10 @@ from functools import partial
 from engine.errors import Unavailable
 from engine.journal.outbox import Journal, Outbox
 from engine.loading.deferrals import Deferrals, Turns
-from engine.loading.journaled import Journaled
-from engine.loading.lag import LagReporter, Troubles
 from engine.loading.loader import Loader, Loading, Rebuilding, Waiting
-from engine.loading.renewals import Renewals
+from engine.loading.renewals import Journaled, LagReporter, Renewals, Troubles
 from engine.rules.queue import Queue
-from engine.window.body_cache import BodyCache
+from engine.window.body_source import BodyCache
 from runtime.background import Background
 from runtime.cancel import cancel_all
 from runtime.service import Periodic

@@ -14,8 +14,7 @@ from typing import Any
 
 from engine.log.admin import Admin
 from engine.log.appender import Appender
-from engine.log.client.patience import Patience
-from engine.log.client.refusals import Refusals, made
+from engine.log.client.patience import Patience, Refusals, made
 from engine.log.log_clock import LogClock
 from engine.log.offsets import EARLIEST, LATEST, Offsets
 from engine.log.reader import COMMITTED

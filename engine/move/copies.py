@@ -10,9 +10,8 @@ import msgspec
 
 from engine.errors import LogUnavailable
 from engine.log import Log
-from engine.rules.ids import Ids
 from engine.rules.placement import moved_partition
-from engine.rules.queue import Queue
+from engine.rules.queue import Ids, Queue
 from engine.window.window import MOVER_LEASE_MS
 from schemas.identity import MessageId, address_of
 from schemas.records import Message, TagRecord

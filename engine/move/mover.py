@@ -23,12 +23,10 @@ from engine.errors import EngineError, LogUnavailable, Unavailable
 from engine.log import Log
 from engine.move.copies import Copies, Held, target_partition
 from engine.move.shapes import Move
-from engine.rules.ids import Ids
 from engine.rules.limits import RESERVED_ATTRIBUTE
-from engine.rules.queue import Queue
-from engine.window.entry import load_entry
+from engine.rules.queue import Ids, Queue
+from engine.window.entry import WriteThrough, load_entry
 from engine.window.window import Window
-from engine.window.write_through import WriteThrough
 from runtime.clock import now_ms
 from runtime.counters import Counters
 from runtime.failpoints import reached

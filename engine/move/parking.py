@@ -21,9 +21,8 @@ from engine.errors import InvalidValue, NotAllowedOnQueue
 from engine.log import Log, Record
 from engine.move.dead_letters import DeadLetters
 from engine.rules.fifo import check_group, group_digest, partition_of_group
-from engine.rules.ids import Ids
 from engine.rules.limits import check_asked
-from engine.rules.queue import Queue
+from engine.rules.queue import Ids, Queue
 from engine.shapes import ParkedGroup, ParkedPage
 from engine.window.window import MOVER_LEASE_MS, Journaled, Window
 from runtime.counters import Counters

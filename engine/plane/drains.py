@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from engine.journal.drainer import DrainRequest, DrainResult
+from engine.journal.outbox import DrainRequest, DrainResult
 from engine.plane import library as lib
 from engine.plane.library import Library
 from state.redis.calls import drain_template
@@ -20,7 +20,7 @@ _PASSED: Final = DrainResult(0, has_more=True, is_passed=True)
 
 
 class Drains:
-    """The drains under way in the plane of this worker; see `engine.journal.drainer.Drainer`.
+    """The drains under way in the plane of this worker; see `engine.journal.outbox.Drainer`.
 
     `note_append` is told of each append: when it began and was answered (`boot_s`), and the
     broker's time of it (ms).

@@ -19,7 +19,7 @@ from engine.plane.news import PlaneNews
 from engine.plane.plane import Opened, Plane
 from engine.receive.parts import ReceiveParts
 from engine.receive.waits.wait_lists import WaitLists
-from engine.rules.contention import Activity
+from engine.rules.linger import Activity
 from engine.rules.queue import Queue
 from engine.window.delays import Delays
 from engine.window.parts import WindowParts

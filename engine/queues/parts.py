@@ -1,4 +1,6 @@
-"""Builds what the verbs of queues are made of, and what sees to queues."""
+"""Builds what the verbs of queues are made of, what sees to queues, and what is known of callers:
+keys, rights, quotas, the audit.
+"""
 
 from __future__ import annotations
 
@@ -6,37 +8,61 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from engine.catalog.ground import Ground
-from engine.queues.alarms import AlarmMonitor, Troubles
-from engine.queues.callers.quotas import UserBounds
+from engine.queues.alarms import AlarmMonitor, Leftovers, Troubles
+from engine.queues.callers.audit import Audit
+from engine.queues.callers.audited import AuditReader
+from engine.queues.callers.keys import Keys, KeyUses
+from engine.queues.callers.quotas import Quotas, Unused, UserBounds
+from engine.queues.callers.users import Grants, Users
 from engine.queues.clock_skew import ClockWatch
-from engine.queues.depths import Depths
-from engine.queues.info import Info, ShowPlane
-from engine.queues.leftovers import Leftovers
-from engine.queues.lives.creating import Creating
-from engine.queues.lives.creations import Creations
-from engine.queues.lives.deletions import Deletions
-from engine.queues.lives.making import Making
-from engine.queues.lives.pauses import Pauses
-from engine.queues.lives.purges import Purges
+from engine.queues.info import Depths, Info, ShowPlane
+from engine.queues.lives.creating import Creating, Creations
+from engine.queues.lives.making import Deletions, Making, QueueTopics
 from engine.queues.lives.topic_loss import TopicGuard
-from engine.queues.lives.topics import QueueTopics
 from engine.queues.overview.collector import Collector
 from engine.queues.overview.counting import Counting
-from engine.queues.overview.history import History
-from engine.queues.overview.overview import Overview
+from engine.queues.overview.overview import History, Overview
 from engine.queues.overview.sampler import Sampler
 from engine.queues.overview.saving import Saving
-from engine.queues.policies import Policies
-from engine.queues.queues import Queues
+from engine.queues.queues import Pauses, Policies, Purges, Queues
 from engine.queues.records import QueueRecords
 from engine.queues.tags import Tags
 from engine.window.parts import WindowParts
 from engine.window.window import Recovery
+from schemas.topics import audit_topic
 from state.clock.keeper import ClockKeeper
 from state.keys import Unit
 from state.redis.lock import Locks
+from state.shared.allotments import Allotments
 from state.shared.history import HistoryStore
 from state.shared.overview import OverviewStore
+
+
+@dataclass(frozen=True, kw_only=True)
+class CallerParts:
+    """One of each for a worker."""
+
+    audit: Audit
+    audited: AuditReader
+    keys: Keys
+    grants: Grants
+    quotas: Quotas
+    users: Users
+
+
+def wire_callers(*, ground: Ground, bounds: UserBounds, records: QueueRecords, key_uses: KeyUses, unused: Unused) -> CallerParts:
+    """Builds them; nothing is started. `unused`: as of Quotas."""
+    settings, catalog = ground.settings, ground.catalog
+    quotas = Quotas(Allotments(ground.connection, settings.topic_prefix), bounds, unused)
+    ground.queue_gone.connect(quotas.forget_queue)
+    return CallerParts(
+        audit=Audit(settings, ground.worker, ground.log, ground.counters),
+        audited=AuditReader(audit_topic(settings.topic_prefix), ground.log),
+        keys=Keys(settings, catalog, key_uses),
+        grants=Grants(catalog, records),
+        quotas=quotas,
+        users=Users(catalog, settings.secret, bounds),
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

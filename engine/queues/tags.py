@@ -9,7 +9,7 @@ import msgspec
 from engine.catalog.catalog import Catalog
 from engine.errors import NotAllowedOnQueue, TagExists, TagNotFound
 from engine.log import Log
-from engine.queues.policies import Policies
+from engine.queues.queues import Policies
 from engine.queues.records import QueueRecords
 from engine.rules.grants import without_tag
 from engine.rules.limits import MAX_TAGS, check_asked, check_filter, check_name, check_range, check_settings, check_user_attributes

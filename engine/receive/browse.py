@@ -14,13 +14,12 @@ import msgspec
 
 from engine.errors import InvalidValue, MessageLeased, MessageNotFound
 from engine.log import Log, Record, value_bytes
-from engine.receive.completing import Refresh
+from engine.receive.serving import Refresh
 from engine.rules.fifo import sequence_number
-from engine.rules.ids import Ids
 from engine.rules.limits import MAX_BATCH, MAX_RECEIVE_BYTES, check_asked, check_filter, check_range, message_bytes
 from engine.rules.masks.sight import Sight
 from engine.rules.placement import with_priority
-from engine.rules.queue import Queue
+from engine.rules.queue import Ids, Queue
 from engine.rules.rights import Targets
 from engine.shapes import Page, Peeked
 from engine.window.batches.message_log import MessageLog

@@ -21,12 +21,10 @@ from engine.errors import EngineError, LogUnavailable
 from engine.log import Record
 from engine.receive.returns import Returns
 from engine.rules.fifo import sequence_number
-from engine.rules.ids import Ids
 from engine.rules.limits import MAX_RECEIVE_BYTES, message_bytes
-from engine.rules.queue import Queue
+from engine.rules.queue import Ids, Queue
 from engine.shapes import Delivery
-from engine.window.body_cache import CachedBody
-from engine.window.body_source import BodySource, Found
+from engine.window.body_source import BodySource, CachedBody, Found
 from engine.window.entry import delay_of
 from engine.window.window import Window
 from schemas.identity import handles_of, ids_of

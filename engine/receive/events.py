@@ -16,8 +16,7 @@ from engine.catalog.catalog import Catalog
 from engine.errors import InvalidValue, Unavailable
 from engine.journal.outbox import Journal, journal_key
 from engine.log import Log, value_bytes
-from engine.rules.ids import Ids
-from engine.rules.queue import Queue
+from engine.rules.queue import Ids, Queue
 from engine.shapes import Event, Life, Peeked
 from engine.window.window import Journaled, Window, reach_journal
 from runtime.deadline import journal_until

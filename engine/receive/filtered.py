@@ -13,8 +13,8 @@ import heapq
 from collections.abc import Mapping, Sequence
 
 from engine.receive.browse import CHUNK, LOOKED_AT, Browse, Wanted, page_token
-from engine.receive.completing import Completing, Refresh
 from engine.receive.poll import Leases, Poll, Poller
+from engine.receive.serving import Completing, Refresh
 from engine.receive.waits.wait_list import WaitList
 from engine.rules.queue import Queue
 from engine.shapes import Delivery, Peeked

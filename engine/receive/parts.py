@@ -8,16 +8,15 @@ from typing import Protocol
 from engine.catalog.ground import Ground
 from engine.journal.outbox import Journal
 from engine.receive.browse import Browse
-from engine.receive.completing import Completing, EmptyPlane
 from engine.receive.deliveries import Deliveries
 from engine.receive.events import Events
 from engine.receive.filtered import FilteredReceives
 from engine.receive.poll import Move, Poller
 from engine.receive.receiver import LongPolls, Receiver, ShortPolls
 from engine.receive.returns import Returns
-from engine.receive.serving import Serving
+from engine.receive.serving import Completing, EmptyPlane, Serving
 from engine.receive.waits.wait_lists import WaitLists
-from engine.rules.contention import Activity
+from engine.rules.linger import Activity
 from engine.rules.queue import Queue
 from engine.window.parts import WindowParts
 from engine.window.window import Journaled

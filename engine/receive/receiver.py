@@ -12,16 +12,15 @@ from typing import Any
 
 from engine.catalog.catalog import Catalog
 from engine.errors import EngineError, NotAllowedOnQueue, NotAuthorised, Unavailable
-from engine.receive.completing import Completing, Refresh
 from engine.receive.filtered import FilteredReceives
 from engine.receive.poll import Leases, Poll, Poller, too_many
 from engine.receive.returns import Returns
+from engine.receive.serving import Completing, Refresh
 from engine.receive.waits.wait_list import Serve, WaitList
 from engine.receive.waits.wait_lists import WaitLists
 from engine.receive.waits.waiter import Waiter, late_receive
-from engine.rules.ids import Ids
 from engine.rules.limits import check_asked, check_filter
-from engine.rules.queue import Queue
+from engine.rules.queue import Ids, Queue
 from engine.rules.rights import NOBODY, Asker
 from engine.shapes import Delivery
 from runtime import deadline

@@ -11,8 +11,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, TypeAlias
 
 from engine.errors import EngineError, QueueRenewed, Unavailable
-from engine.rules.ids import Ids
-from engine.rules.queue import Queue
+from engine.rules.queue import Ids, Queue
 from engine.shapes import Delivery
 from engine.window.entry import delay_of
 from engine.window.window import Window

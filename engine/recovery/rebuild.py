@@ -14,11 +14,9 @@ from engine.catalog.catalog import Catalog
 from engine.errors import EngineError, Rebuilding
 from engine.journal.outbox import LEASE_MS, Journal
 from engine.journal.reader import JournalReader
-from engine.recovery.holding import Holding
-from engine.recovery.lives import Lives
+from engine.recovery.lives import Holding, Lives
 from engine.recovery.redis_lives import RedisLives
-from engine.recovery.round import Round
-from engine.recovery.unit_writer import UnitWriter
+from engine.recovery.round import Round, UnitWriter
 from engine.rules.queue import Queue
 from runtime.background import Background
 from runtime.cancel import before

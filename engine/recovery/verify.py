@@ -25,8 +25,7 @@ from engine.log import Chunk, Log, Record
 from engine.recovery.compare import NOT_OPEN, NOT_SETTLED, Difference, Findings, compare
 from engine.rules.queue import Queue
 from engine.window.batches.atomic_batches import CHUNK_BYTES, CHUNK_RECORDS, assemble
-from engine.window.batches.message_log import MessageLog
-from engine.window.batches.unfinished import Unfinished
+from engine.window.batches.message_log import MessageLog, Unfinished
 from engine.window.entry import load_entry
 from schemas.records import JournalRecord, Message
 from schemas.wire import AnyRecord, UndecodableRecord, decode_message

@@ -1,12 +1,14 @@
-"""When an alert policy fires and clears: one look a minute.
+"""When an alert policy fires and clears: one look a minute, and what it changes of a queue's
+record.
 
 It fires with the first value at its threshold or above, and clears when CALM values in a row are
 below CLEARS of it, so a value at the edge does not go back and forth. Who was told that it fires is
-told again after SILENCE_MS, not before.
+told again after SILENCE_MS, not before. Pure.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from hashlib import sha256
 from typing import Final
 
@@ -15,7 +17,8 @@ from msgspec.structs import replace
 
 from engine.errors import InvalidValue
 from engine.rules.limits import check_asked
-from schemas.vocabulary import AlertChange, Measurement, Subject
+from schemas.records.watching import AlertEvent, AlertPolicy, PolicyState, WatchRecord
+from schemas.vocabulary import AlertChange, Measurement, Subject, Telling
 
 CLEARS: Final = 0.9
 CALM: Final = 2
@@ -84,3 +87,44 @@ def check_policy(tag: str | None, subject: str, measurement: str, threshold: flo
         )
     if tag is not None and subject in _OF_QUEUES_ONLY:
         raise InvalidValue(f"{subject} is watched for the queue as a whole, and not for a tag", field="subject", given=subject)
+
+
+# Id of a policy -> how many values in a row were low enough to clear it.
+Calm = dict[str, int]
+
+
+def look(record: WatchRecord, values: Mapping[str, float | None], at_ms: int, calm: Mapping[str, int]) -> tuple[WatchRecord, Calm]:
+    """The record after the minute that ended at `at_ms`, and the values in a row that were low.
+
+    A policy without a value stays as it is; so does one that a later minute has changed already, or
+    that was made later: who takes over looks at the last minutes once more.
+    """
+    states = {state.id: state for state in record.states}
+    events, left = list(record.events), dict(calm)
+    for policy in record.policies:
+        known = states.get(policy.id) or PolicyState(policy.id, False, 0, 0)
+        if policy.id not in values or at_ms <= max(known.since_ms, known.told_at_ms, policy.added_at_ms):
+            continue
+        value = values[policy.id]
+        after = step(AlertState(known.firing, known.since_ms, calm.get(policy.id, 0), known.told_at_ms), value, policy.threshold, at_ms)
+        left[policy.id] = after.state.calm
+        if after.change is not None:
+            states[policy.id] = PolicyState(policy.id, after.state.firing, after.state.since_ms, after.state.told_at_ms)
+            events.append(_event(f"{record.incarnation}-{policy.id}-{at_ms}", policy, after.change, value or 0.0, at_ms, tell=after.tell))
+    ids = {policy.id for policy in record.policies}
+    kept = [state for state in states.values() if state.id in ids]
+    return replace(record, states=kept, events=events), {policy: count for policy, count in left.items() if policy in ids}
+
+
+def _event(id: str, policy: AlertPolicy, change: str, value: float, at_ms: int, *, tell: bool) -> AlertEvent:
+    return AlertEvent(
+        id=id,
+        at_ms=at_ms,
+        change=str(change),
+        told=Telling.PENDING.value if tell else Telling.SILENT.value,
+        tag=policy.tag,
+        subject=policy.subject,
+        measurement=policy.measurement,
+        threshold=policy.threshold,
+        value=value,
+    )

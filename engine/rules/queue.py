@@ -1,7 +1,5 @@
 """A queue as the engine works with it: its record plus what follows from it, computed once per
-change.
-
-Immutable.
+change, and the ids of its messages. Immutable.
 """
 
 from __future__ import annotations
@@ -11,6 +9,7 @@ from typing import Final, NamedTuple
 from engine.errors import TagNotFound
 from engine.rules.masks.mask import Mask
 from schemas.accounts import account_of
+from schemas.identity import BadIdentity, Handle, MessageId, ids_of
 from schemas.records import QueueRecord, TagRecord
 from schemas.records.settings import BLOCK, PARK, RedrivePolicy
 from schemas.topics import queue_topic
@@ -104,3 +103,38 @@ def _bounds(record: QueueRecord, policy: RedrivePolicy | None) -> Bounds:
     if policy is None:
         return Bounds(0, 0)
     return Bounds(NEVER_COUNT if record.on_exhausted == BLOCK else policy.max_receive_count, 0)
+
+
+class Ids:
+    """The secret that signs ids and receipt handles, and what is made and read with it. What was
+    made with `old` is read, too; "" = there is none.
+    """
+
+    def __init__(self, secret: str, old: str = "") -> None:
+        self.secret = secret.encode()
+        self._old = old.encode()
+
+    def message_id(self, queue: Queue, partition: int, offset: int) -> str:
+        return ids_of(self.secret, queue.incarnation, partition)(offset)
+
+    def id_of(self, address: MessageId) -> str:
+        """The id of the message at an address, be its queue there or not."""
+        return address.text(self.secret)
+
+    def read_id(self, text: str) -> MessageId:
+        """Raises BadIdentity."""
+        try:
+            return MessageId.parse(text, self.secret)
+        except BadIdentity:
+            if not self._old:
+                raise
+            return MessageId.parse(text, self._old)
+
+    def read_handle(self, text: str) -> Handle:
+        """Raises BadIdentity."""
+        try:
+            return Handle.parse(text, self.secret)
+        except BadIdentity:
+            if not self._old:
+                raise
+            return Handle.parse(text, self._old)

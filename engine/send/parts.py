@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from engine.catalog.ground import Ground
-from engine.rules.contention import Activity
+from engine.rules.linger import Activity
 from engine.send.schedule import Address, Schedule
 from engine.send.sender import Sender
 from engine.window.parts import WindowParts

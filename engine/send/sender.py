@@ -21,19 +21,16 @@ import msgspec
 from engine.catalog.catalog import Catalog
 from engine.errors import LogUnavailable, NotStored, Overloaded
 from engine.log import Appended, Log
-from engine.rules.contention import Activity
 from engine.rules.fifo import check_entries, sequence_number
-from engine.rules.ids import Ids
 from engine.rules.limits import check_deliver_at, check_send, delay_until, message_bytes
-from engine.rules.linger import LINGER_S, is_busy, send_linger_s, should_linger
+from engine.rules.linger import LINGER_S, Activity, is_busy, send_linger_s, should_linger
 from engine.rules.placement import fixed_partition
-from engine.rules.queue import Queue
+from engine.rules.queue import Ids, Queue
 from engine.send.batch import PendingSend, SendBatch
 from engine.shapes import SendEntry, Sent
-from engine.window.body_cache import BodyCache
+from engine.window.body_source import BodyCache
 from engine.window.delays import Delays
-from engine.window.entry import Row, entries_of
-from engine.window.write_through import WriteThrough
+from engine.window.entry import Row, WriteThrough, entries_of
 from runtime.background import Background
 from runtime.cancel import before
 from runtime.failpoints import reached
@@ -279,7 +276,7 @@ def messages_of(entries: Sequence[SendEntry], sender: str, delay_ms: int, at_ms:
 
 def _outcome(results: list[Appended | Exception], took_ms: float) -> list[Appended] | Exception:
     """All or none: the first failure is the failure of the batch; so is a batch that took too long
-    to be shown, by the log's times or by this worker's steady clock (`batches/unfinished.py`).
+    to be shown, by the log's times or by this worker's steady clock (`batches/message_log.py`).
     """
     if set(map(type, results)) != _APPENDED:
         return next(result for result in results if isinstance(result, Exception))

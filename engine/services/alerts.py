@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from engine.alerts.parts import Watching
 from engine.catalog.catalog import Catalog
-from engine.gate import Gate
+from engine.gate import Gate, bounded
 from engine.meters.shapes import DayStatistics, MetricQuery, Series
 from engine.rules.queue import Queue
-from engine.services.bounded import bounded
 from engine.shapes import Alarm, Principal
 from runtime.counters import Alarms
 from runtime.deadline import CHANGE_S, MESSAGES_S

@@ -11,15 +11,14 @@ from msgspec import structs
 
 from engine.catalog.catalog import Catalog
 from engine.errors import InvalidValue, NotAuthenticated
-from engine.gate import Gate
+from engine.gate import Gate, bounded
 from engine.queues.callers.access import Access
 from engine.queues.callers.audited import AuditPage, AuditQuery
-from engine.queues.callers.parts import CallerParts
+from engine.queues.parts import CallerParts
 from engine.rules.grants import OF_NO_QUEUE, OF_TAG, QueueRights, level_of, levels_of
 from engine.rules.limits import check_asked
 from engine.rules.rights import no_queue
 from engine.services.accounts import audit_for, key_for, user_for
-from engine.services.bounded import bounded
 from engine.shapes import KeyInfo, Principal, UserInfo, UserUse
 from runtime.asked import look, note, note_claim
 from runtime.deadline import CHANGE_S, MESSAGES_S

@@ -14,9 +14,8 @@ from engine.move.tasks.outcomes import rows_of
 from engine.move.tasks.redrive import Tasks
 from engine.move.tasks.selection import address_of
 from engine.queues.callers.access import Access
-from engine.rules.ids import Ids
 from engine.rules.limits import MAX_TASKS, check_asked
-from engine.rules.queue import Queue
+from engine.rules.queue import Ids, Queue
 from engine.shapes import Principal
 from schemas.accounts import full, short
 from schemas.identity import MessageId

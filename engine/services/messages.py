@@ -13,7 +13,7 @@ from functools import partial
 from msgspec import structs
 
 from engine.errors import EngineError, LogUnavailable, NotAllowedOnQueue, NotStored, Unavailable
-from engine.gate import Gate
+from engine.gate import Gate, bounded
 from engine.handles.parts import HandleParts
 from engine.meters.meters import NO_TAG
 from engine.move.shapes import Copied
@@ -25,7 +25,6 @@ from engine.rules.masks.sight import masked
 from engine.rules.queue import Queue
 from engine.rules.rights import NOBODY
 from engine.send.parts import SendParts
-from engine.services.bounded import bounded
 from engine.shapes import Delivery, EntryResult, ExtendEntry, Late, Life, Page, Peeked, Principal, SendEntry, Sent
 from runtime.cancel import before
 from runtime.deadline import MESSAGES_S, WAITED_S, began_ns, state_until

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from engine.catalog.catalog import Catalog
 from engine.errors import InvalidValue
-from engine.gate import Gate
+from engine.gate import Gate, bounded
 from engine.meters.shapes import ReceiveCounts
 from engine.plane.tallies import Tallies
 from engine.queues.callers.access import Access
@@ -23,7 +23,6 @@ from engine.rules.masks.sight import masked
 from engine.rules.queue import Queue
 from engine.rules.rights import no_queue
 from engine.services.accounts import edit_of, pause_for, policy_for, policy_of, queue_for, record_for, settings_of, shared_for, tags_for
-from engine.services.bounded import bounded
 from engine.shapes import Edit, NewTag, Principal, QueueCounts, QueueHistory, QueueInfo, SharedQueue, TagInfo
 from runtime.asked import note, note_hidden
 from runtime.deadline import CHANGE_S, MESSAGES_S

@@ -12,19 +12,18 @@ from msgspec import structs
 
 from engine.catalog.catalog import Catalog
 from engine.errors import InvalidValue
-from engine.gate import Gate
+from engine.gate import Gate, bounded
 from engine.move.parts import ParkingParts
 from engine.move.shapes import Letters, Preview
-from engine.move.tasks.destinations import no_task
 from engine.move.tasks.preview import new_scan
 from engine.move.tasks.redrive import Tasks
+from engine.move.tasks.selection import no_task
 from engine.queues.callers.access import Access
 from engine.rules.limits import check_asked, check_name
 from engine.rules.masks.mask import HIDDEN, Mask
 from engine.rules.masks.sight import masked
 from engine.rules.queue import Queue
 from engine.services.accounts import task_for
-from engine.services.bounded import bounded
 from engine.services.letters import choice_of, letters_of, preview_for, sources
 from engine.shapes import ParkedPage, Principal, TaskInfo
 from runtime.asked import look, note

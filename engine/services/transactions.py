@@ -14,13 +14,12 @@ from msgspec import structs
 
 from engine.catalog.catalog import Catalog
 from engine.errors import LogUnavailable, NotAuthorised
-from engine.gate import Gate
+from engine.gate import Gate, bounded
 from engine.queues.callers.access import Access
 from engine.queues.callers.quotas import FREE
 from engine.rules.limits import check_asked, check_name
 from engine.rules.queue import Queue
 from engine.services.accounts import transaction_for, webhook_for
-from engine.services.bounded import bounded
 from engine.shapes import Check, Principal, SendEntry, TransactionInfo, Webhook
 from engine.transactions.book import Transaction
 from engine.transactions.parts import Transacted

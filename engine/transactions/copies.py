@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from engine.errors import LogUnavailable
 from engine.log import Log, Record
-from engine.window.batches.commits import is_late
+from engine.window.batches.message_log import is_late
 from schemas.records import Message
 from schemas.vocabulary import BATCH_SPAN_MS, Reason
 from schemas.wire import UndecodableRecord, decode_message

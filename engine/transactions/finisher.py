@@ -28,8 +28,7 @@ from engine.rules.queue import Queue
 from engine.transactions.book import Transaction
 from engine.transactions.copies import Place, copies_in
 from engine.transactions.half_log import HalfLog, key_of, own_name
-from engine.window.entry import load_entry
-from engine.window.write_through import WriteThrough
+from engine.window.entry import WriteThrough, load_entry
 from runtime.background import Background
 from runtime.clock import now_ms
 from runtime.counters import Counters

@@ -9,8 +9,7 @@ from engine.transactions.book import HALF_BYTES, Book, Transaction
 from engine.transactions.checks import Checks
 from engine.transactions.finisher import Finisher
 from engine.transactions.half_log import HalfLog
-from engine.transactions.keeper import Keeper
-from engine.transactions.rounds import DueChecks, Endings, Leftovers
+from engine.transactions.keeper import DueChecks, Endings, Keeper, Leftovers
 from engine.transactions.transactions import Transactions
 from engine.transactions.webhooks import Webhooks
 from engine.window.parts import WindowParts

@@ -16,9 +16,7 @@ import msgspec
 
 from engine.catalog.catalog import Catalog
 from engine.errors import EngineError, InvalidValue, NotAuthorised, ProducerGroupNotFound
-from engine.outgoing.post import OutgoingError, post
-from engine.outgoing.signature import signed
-from engine.outgoing.targets import target_of
+from engine.outgoing.post import OutgoingError, post, signed, target_of
 from engine.rules.limits import check_name
 from engine.settings import EngineSettings
 from engine.shapes import Check, Principal, TransactionInfo, Webhook

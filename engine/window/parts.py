@@ -6,15 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from engine.catalog.ground import Ground
-from engine.rules.ids import Ids
-from engine.rules.queue import Queue
-from engine.window.body_cache import BodyCache
-from engine.window.body_source import BodySource
+from engine.rules.queue import Ids, Queue
+from engine.window.body_source import BodyCache, BodySource
 from engine.window.delays import Delays
+from engine.window.entry import WriteThrough
 from engine.window.retention import Retention
 from engine.window.topic_retention import TopicRetention
 from engine.window.window import Recovery, Window
-from engine.window.write_through import WriteThrough
 from runtime.signals import Signal
 
 

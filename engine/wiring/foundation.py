@@ -17,14 +17,12 @@ from engine.journal.snapshots import Snapshots
 from engine.log import Log
 from engine.meters.meters import Meters
 from engine.plane.drains import Drains
-from engine.queues.callers.access import Access
-from engine.queues.callers.guesses import Guesses
+from engine.queues.callers.access import Access, Guesses
 from engine.queues.callers.keys import KeyUses
-from engine.recovery.maintenance import Attached, Maintenance
+from engine.recovery.maintenance import Attached, Maintenance, Sealing
 from engine.recovery.rebuild import Rebuilder
 from engine.recovery.redis_lives import RedisLives
-from engine.recovery.sealing import Sealing
-from engine.recovery.unit_writer import UnitWriter
+from engine.recovery.round import UnitWriter
 from engine.recovery.verify import Verifier
 from engine.rules.queue import Queue
 from engine.rules.rights import Targets

@@ -10,18 +10,16 @@ from engine.handles.parts import HandleParts, wire_handles
 from engine.loading.owner import UnitOwner
 from engine.loading.parts import wire_loading
 from engine.move.mover import Mover
-from engine.move.parts import MoveParts, ParkingParts, wire_moves, wire_parking
-from engine.move.tasks.parts import wire_tasks
+from engine.move.parts import MoveParts, ParkingParts, wire_moves, wire_parking, wire_tasks
 from engine.move.tasks.redrive import Tasks
 from engine.plane.news import PlaneNews
 from engine.plane.parts import join_delays, join_drains, join_plane, wire_allowances, wire_plane
 from engine.plane.tallies import Tallies
-from engine.queues.callers.parts import CallerParts, wire_callers
 from engine.queues.callers.quotas import UserBounds
-from engine.queues.parts import QueueParts, QueueWatch, watch_queues, wire_queues
+from engine.queues.parts import CallerParts, QueueParts, QueueWatch, watch_queues, wire_callers, wire_queues
 from engine.receive.parts import ReceiveParts, wire_receives
 from engine.receive.waits.wait_lists import WaitLists
-from engine.rules.contention import Activity
+from engine.rules.linger import Activity
 from engine.send.parts import SendParts, wire_sends
 from engine.settings import EngineSettings
 from engine.transactions.parts import Transacted, wire_transactions

@@ -20,7 +20,7 @@ from benchmarks.idle_polls import make_queues, measure
 from engine.engine import Engine
 from engine.errors import Overloaded
 from engine.log import Appended
-from engine.rules.contention import RECENT_S
+from engine.rules.linger import RECENT_S
 from engine.send import sender
 from engine.shapes import SendEntry
 from facade.app import create_app

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from prometheus_client import ProcessCollector
 
-from engine.handles.refusals import METRIC as STALE_HANDLES
+from engine.handles.handles import METRIC as STALE_HANDLES
 from engine.plane.whys import WHYS
 from engine.queues.alarms import KINDS
 from engine.queues.clock_skew import ABOUT as ABOUT_SKEW

@@ -15,31 +15,24 @@ import pytest
 from engine.catalog.catalog import Catalog
 from engine.catalog.tables import Tables
 from engine.errors import LogUnavailable, QueueRenewed, Rebuilding
-from engine.handles.acks import Acks
 from engine.handles.attempts import Attempts
-from engine.handles.by_unit import ByUnit
-from engine.handles.handles import Handles
-from engine.handles.kills import Kills
-from engine.handles.leases import Leases
+from engine.handles.handles import ByUnit, Handles, Refusals
+from engine.handles.leases import Kills, Leases
 from engine.handles.parts import HandleParts
-from engine.handles.refusals import Refusals
-from engine.handles.settlements import Settlements
+from engine.handles.settlements import Acks, Settlements
 from engine.log import Record
 from engine.meters.meters import Meters
-from engine.receive.completing import Completing
 from engine.receive.deliveries import Deliveries
 from engine.receive.poll import Poller
 from engine.receive.receiver import LongPolls, Receiver, ShortPolls
 from engine.receive.returns import Returns
-from engine.receive.serving import Serving
+from engine.receive.serving import Completing, Serving
 from engine.receive.waits.wait_lists import WaitLists
-from engine.rules.contention import Activity
-from engine.rules.ids import Ids
-from engine.rules.queue import Queue
+from engine.rules.linger import Activity
+from engine.rules.queue import Ids, Queue
 from engine.rules.rights import NOBODY, Asker, Rights, Targets
 from engine.shapes import Delivery, EntryResult, ExtendEntry, Late
-from engine.window.body_cache import BodyCache
-from engine.window.body_source import BodySource
+from engine.window.body_source import BodyCache, BodySource
 from engine.window.delays import Delays
 from engine.window.window import Window
 from runtime.counters import Counters

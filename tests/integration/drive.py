@@ -21,7 +21,7 @@ def wait_less_for_movers(monkeypatch: pytest.MonkeyPatch, lease_ms: int) -> None
         "move.copies",
         "move.dead_letters",
         "receive.poll",
-        "handles.kills",
+        "handles.leases",
         "move.tasks.redrive_step",
     ):
         monkeypatch.setattr(f"engine.{module}.MOVER_LEASE_MS", lease_ms)

@@ -9,7 +9,7 @@ import socket
 from collections.abc import AsyncIterator
 
 from engine.engine import Engine
-from engine.journal.drainer import DrainResult
+from engine.journal.outbox import DrainResult
 from engine.rules.queue import Queue
 from facade.http.sockets.library import NOTHING, NativeFront
 from facade.http.sockets.listener import PLANE

@@ -8,16 +8,16 @@ import asyncio
 
 import pytest
 
-import engine.loading.lag
 import engine.loading.loader
+import engine.loading.renewals
 import engine.window.batches.atomic_batches
-import engine.window.batches.unfinished
+import engine.window.batches.message_log
 from engine.engine import Engine
 from engine.log import Chunk
 from engine.rules.queue import Queue
 from engine.shapes import SendEntry
 from engine.window.batches.atomic_batches import Assembled, Fetch
-from engine.window.batches.unfinished import Unfinished
+from engine.window.batches.message_log import Unfinished
 from schemas.records import BatchMark, Message
 from schemas.records.settings import QueueSettings
 from schemas.wire import encode
@@ -80,8 +80,8 @@ async def test_a_torn_batch_holds_up_no_log_that_is_longer_than_what_is_looked_a
     """A sender died, others went on fast: within 30 s more came than a loader looks at together."""
     monkeypatch.setattr(engine.window.batches.atomic_batches, "LOOK_AHEAD", 50)
     monkeypatch.setattr(engine.window.batches.atomic_batches, "BATCH_SPAN_MS", 2000)
-    monkeypatch.setattr(engine.window.batches.unfinished, "BATCH_SPAN_MS", 2000)
-    monkeypatch.setattr(engine.window.batches.unfinished, "BATCH_CLOCK_MARGIN_MS", 200)
+    monkeypatch.setattr(engine.window.batches.message_log, "BATCH_SPAN_MS", 2000)
+    monkeypatch.setattr(engine.window.batches.message_log, "BATCH_CLOCK_MARGIN_MS", 200)
     await append(small, [part("torn", n, 10) for n in range(5)])
     await append(small, [single(b"s%d" % n) for n in range(1500)])
     got = await drain(small, "q", expect=1500)
@@ -116,8 +116,8 @@ async def test_a_torn_batch_at_the_end_of_an_idle_partition_is_settled(
     make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, fifo: bool
 ) -> None:
     """This worker appends nothing, and nothing comes later in the log."""
-    monkeypatch.setattr(engine.window.batches.unfinished, "BATCH_SPAN_MS", 1000)
-    monkeypatch.setattr(engine.window.batches.unfinished, "BATCH_CLOCK_MARGIN_MS", 500)
+    monkeypatch.setattr(engine.window.batches.message_log, "BATCH_SPAN_MS", 1000)
+    monkeypatch.setattr(engine.window.batches.message_log, "BATCH_CLOCK_MARGIN_MS", 500)
     worker = await make_engine()
     await worker.queues.create_queue(BY, "q", QueueSettings(partitions=1, fifo=fifo))
     await append(
@@ -157,7 +157,7 @@ async def test_a_partition_that_does_not_get_on_is_looked_at_less_often_and_told
         return Assembled([], [], chunk.records[0].offset, [], chunk.records[0].offset)
 
     monkeypatch.setattr(engine.loading.loader, "assemble", stuck)
-    monkeypatch.setattr(engine.loading.lag, "STOPPED_S", 0.5)
+    monkeypatch.setattr(engine.loading.renewals, "STOPPED_S", 0.5)
     await append(small, [single(b"held")])
     assert await drain(small, "q") == [] and looks[0] <= 5
     await small.parts.administration.watch.alarm_monitor.run_once()

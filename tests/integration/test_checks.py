@@ -16,8 +16,7 @@ import pytest
 
 from engine.engine import Engine
 from engine.errors import InvalidValue, NotAuthorised, ProducerGroupNotFound, TransactionDecided
-from engine.outgoing.post import OutgoingError, post
-from engine.outgoing.targets import is_public
+from engine.outgoing.post import OutgoingError, is_public, post
 from engine.shapes import Check, Principal, TransactionInfo
 from schemas.records.settings import QueueSettings
 from tests.clock import Clock

@@ -9,7 +9,7 @@ import pytest
 from engine.engine import Engine
 from engine.errors import InvalidValue
 from engine.move.tasks.selection import chosen_offsets, left_of, next_chosen
-from engine.rules.ids import Ids
+from engine.rules.queue import Ids
 from engine.shapes import Delivery
 from schemas.identity import MessageId
 from schemas.records import TaskRecord

@@ -13,7 +13,7 @@ import pytest
 from engine.engine import Engine
 from engine.errors import TooManyDelayed
 from engine.loading import loader
-from engine.queues import depths
+from engine.queues import info
 from engine.rules.limits import MAX_DELAYED
 from engine.shapes import SendEntry
 from engine.window import delays
@@ -34,9 +34,9 @@ NEAR_MS = 250_000
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Bounds of tens, not of hundreds of thousands."""
-    for module in (delays, depths):
+    for module in (delays, info):
         monkeypatch.setattr(module, "MAX_DELAYED", BOUND)
-    for module in (loader, depths):
+    for module in (loader, info):
         monkeypatch.setattr(module, "MAX_OPEN", OPEN)
 
 

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from engine.engine import Engine
-from engine.queues.callers.guesses import KEY_AT_ADDRESS
+from engine.queues.callers.access import KEY_AT_ADDRESS
 from schemas.records.settings import QueueSettings
 from tests.integration.conftest import MakeEngine
 from tests.integration.drive import BY

@@ -9,7 +9,7 @@ import redis
 
 from engine.engine import Engine
 from engine.errors import LogUnavailable
-from engine.queues.overview.history import History
+from engine.queues.overview.overview import History
 from engine.queues.overview.rings import SPANS
 from engine.queues.overview.sampler import SAVED_MS, Sampler
 from engine.queues.overview.saving import Saving

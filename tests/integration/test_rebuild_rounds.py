@@ -10,7 +10,7 @@ import pytest
 
 from engine.engine import Engine
 from engine.errors import Rebuilding
-from engine.recovery.holding import Holding
+from engine.recovery.lives import Holding
 from runtime import deadline
 from runtime.deadline import state_until
 from runtime.failpoints import arm, disarm
@@ -68,7 +68,7 @@ async def test_leases_that_end_while_a_rebuild_is_slow_cost_it_nothing(
     then, the round was thrown away, and so was the next.
     """
     names = await lost_queues(own_engine, stack)
-    monkeypatch.setattr("engine.recovery.holding.REBUILD_LEASE_MS", 300)
+    monkeypatch.setattr("engine.recovery.lives.REBUILD_LEASE_MS", 300)
     arm("rebuild.taken=sleep:10")
     order: list[tuple[str, int]] = []
 

@@ -21,7 +21,7 @@ from engine.catalog.seal import FRESH_MS, SEAL, SEEN, Reason, Seal
 from engine.engine import Engine
 from engine.errors import NotAuthenticated, NotOurs
 from engine.log import Headers, Record
-from engine.recovery.sealing import Sealed
+from engine.recovery.maintenance import Sealed
 from engine.settings import Settings
 from engine.wiring.foundation import wire_maintenance, wire_sealing
 from facade.programs.cli import sealing as cli

@@ -28,7 +28,7 @@ from engine.journal.fold import UnitState
 from engine.recovery.verify import Verifier
 from engine.settings import Settings
 from engine.shapes import SendEntry
-from engine.transactions.rounds import _keys
+from engine.transactions.keeper import _keys
 from engine.window.topic_retention import keep_ms
 from runtime.clock import now_ms
 from runtime.failpoints import BEFORE_APPEND, arm, disarm
@@ -106,7 +106,7 @@ def short_times(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr("engine.transactions.keeper.HOLD_MS", HOLD_MS)
     monkeypatch.setattr("engine.transactions.finisher.TAKE_UP_MS", 800)
     monkeypatch.setattr("engine.loading.renewals.LEASE_MS", HOLD_MS)
-    monkeypatch.setattr("engine.recovery.holding.REBUILD_LEASE_MS", HOLD_MS)
+    monkeypatch.setattr("engine.recovery.lives.REBUILD_LEASE_MS", HOLD_MS)
     monkeypatch.setattr("engine.loading.renewals.RENEW_S", HOLD_MS / 3000)
     wait_less_for_movers(monkeypatch, 800)
     yield

@@ -171,7 +171,7 @@ async def clients(number: int, times: int, one: Callable[[int], Any]) -> None:
 @pytest.fixture
 def long_linger(monkeypatch: pytest.MonkeyPatch) -> None:
     """Long enough for the slowest machine; what is judged is who waits for whom."""
-    for module in ("send.sender", "handles.acks", "receive.waits.wait_list"):
+    for module in ("send.sender", "handles.settlements", "receive.waits.wait_list"):
         monkeypatch.setattr(f"engine.{module}.LINGER_S", 0.03)
 
 
@@ -241,7 +241,7 @@ async def test_nobody_who_is_alone_waits_for_company(
             lingered.append(seconds)
 
     await engine.queues.create_queue(BY, queue, QueueSettings())
-    for module in ("send.sender", "handles.acks", "receive.waits.wait_list"):
+    for module in ("send.sender", "handles.settlements", "receive.waits.wait_list"):
         monkeypatch.setattr(f"engine.{module}.asyncio", _Asyncio(sleep))
     for many in (100, 1, 10, 1):
         await engine.messages.send(BY, queue, [SendEntry(b"m") for _ in range(many)])

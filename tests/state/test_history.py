@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from engine.errors import InvalidValue
-from engine.queues.overview.history import History
+from engine.queues.overview.overview import History
 from engine.queues.overview.rings import SPANS
 from engine.queues.overview.sampler import Sampler
 from engine.shapes import QueueHistory

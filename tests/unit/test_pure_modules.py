@@ -32,7 +32,7 @@ OUTSIDE = {
 TESTED_BY = {
     "facade.programs.stack.data.certificate": "tests/stack/test_tls.py",
     "facade.http.bounds.bounds": "tests/unit/facade/test_lifespan.py",
-    "engine.journal.drainer": "tests/unit/engine/plane/test_drains.py",
+    "engine.journal.outbox": "tests/unit/engine/plane/test_drains.py",
     # each struct by each codec, against the library
     "facade.dialects.emq.wire.codec": "tests/unit/emq/test_structs.py",
     "facade.dialects.emq.wire.kinds": "tests/unit/emq/test_structs.py",

@@ -6,10 +6,8 @@ from collections import Counter
 
 from engine.log import value_bytes
 from engine.move.shapes import Letter, Preview
-from engine.move.tasks.destinations import Destinations
-from engine.move.tasks.selection import letters_of, next_chosen
-from engine.rules.ids import Ids
-from engine.rules.queue import Queue
+from engine.move.tasks.selection import Destinations, letters_of, next_chosen
+from engine.rules.queue import Ids, Queue
 from engine.window.batches.message_log import MessageLog
 from engine.window.window import Window
 from runtime.scan import Scan

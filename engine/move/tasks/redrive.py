@@ -19,14 +19,12 @@ import msgspec
 from engine.catalog.catalog import Catalog, Change
 from engine.errors import EngineError, NotAllowedOnQueue, TaskEnded
 from engine.log import Log
-from engine.move.tasks.destinations import Destinations, no_task
 from engine.move.tasks.outcomes import Row
 from engine.move.tasks.preview import Previews
-from engine.move.tasks.selection import Offsets, check_choice, chosen_offsets, left_of, next_chosen
+from engine.move.tasks.selection import Destinations, Offsets, check_choice, chosen_offsets, left_of, next_chosen, no_task
 from engine.move.tasks.task_runner import TaskRunner, write_task
-from engine.rules.ids import Ids
 from engine.rules.limits import A_DEAD_LETTER_QUEUE, check_asked, check_filter
-from engine.rules.queue import Queue
+from engine.rules.queue import Ids, Queue
 from runtime.background import Background
 from runtime.clock import now_ms
 from schemas.filters import Filter

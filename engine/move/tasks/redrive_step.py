@@ -9,9 +9,8 @@ import msgspec
 
 from engine.move.copies import Held
 from engine.move.mover import Mover, Outcome
-from engine.move.tasks.destinations import Destinations
 from engine.move.tasks.outcomes import Ledger, Row
-from engine.move.tasks.selection import beyond_key, letters_of, next_chosen
+from engine.move.tasks.selection import Destinations, beyond_key, letters_of, next_chosen
 from engine.rules.queue import Queue
 from engine.window.batches.message_log import MessageLog
 from engine.window.window import MOVER_LEASE_MS, Window

@@ -15,11 +15,10 @@ import msgspec
 
 from engine.catalog.catalog import Catalog, Change
 from engine.errors import EngineError, QueueNotFound, QueueRenewed
-from engine.move.tasks.destinations import Destinations
 from engine.move.tasks.outcomes import Ledger, Row, with_rows
 from engine.move.tasks.progress import Known, Moved, Progress, place_of
 from engine.move.tasks.redrive_step import RedriveStep, failed
-from engine.move.tasks.selection import left_of
+from engine.move.tasks.selection import Destinations, left_of
 from engine.rules.queue import Queue
 from runtime import deadline
 from runtime.clock import now_ms

@@ -1,4 +1,6 @@
-"""Creates queues: new ones, and copies of others."""
+"""Creates queues, new ones and copies of others: whether there is room for one more and for its
+name, and what the record of a new queue says.
+"""
 
 from __future__ import annotations
 
@@ -9,20 +11,112 @@ from typing import Any
 import msgspec
 
 from engine.catalog.catalog import Catalog
-from engine.errors import QueueExists
-from engine.queues.lives.creations import Creations
-from engine.queues.lives.deletions import Deletions
-from engine.queues.lives.making import Making
-from engine.queues.lives.new_queue import check_priority_settings, new_record
-from engine.queues.policies import Policies
+from engine.errors import InvalidValue, QueueExists, QuotaExceeded
+from engine.queues.callers.quotas import UserBounds
+from engine.queues.lives.making import Deletions, Making
+from engine.queues.queues import Policies
 from engine.rules.fifo import check_fifo_settings, with_exhausted
 from engine.rules.limits import check_name, check_new_queue_name, check_new_tags, check_own_delay, check_settings
 from engine.rules.queue import Queue
 from engine.rules.rights import as_asked
+from engine.settings import EngineSettings
 from engine.shapes import NewTag, Principal
 from runtime.clock import now_ms
-from schemas.records import QueueRecord
+from schemas.accounts import account_of
+from schemas.records import QueueRecord, TagRecord, UserRecord
 from schemas.records.settings import QueueSettings, named
+from schemas.vocabulary import DEFAULT_TAG, PRIORITIES
+
+
+def check_priority_settings(settings: QueueSettings) -> None:
+    """Raises InvalidValue for a queue with priority that is FIFO too, or names another number of
+    partitions.
+    """
+    if not settings.priority:
+        return
+    if settings.fifo:
+        raise InvalidValue("a queue is FIFO or has priority, not both", field="priority", limit="a standard queue", given=True)
+    if settings.partitions not in (None, PRIORITIES):
+        raise InvalidValue(
+            f"a queue with priority has {PRIORITIES} partitions, one for each, given {settings.partitions}",
+            field="partitions",
+            limit=PRIORITIES,
+            given=settings.partitions,
+        )
+
+
+def least_partitions(settings: QueueSettings) -> int | None:
+    """Partitions of a queue whose kind decides that; None = the default of the service."""
+    if settings.priority:
+        return PRIORITIES
+    return 1 if settings.fifo and settings.dedup_scope != "group" else None
+
+
+def new_record(name: str, owner: str, settings: QueueSettings, default_partitions: int, tags: Sequence[NewTag], at_ms: int) -> QueueRecord:
+    """The record of a queue made at `at_ms`. What `settings` does not name has its default."""
+    partitions = settings.partitions or least_partitions(settings) or default_partitions
+    more = [
+        TagRecord(number, tag.name, at_ms, 0, [0] * partitions, tag.filter, tag.user_attributes, tag.read_qps)
+        for number, tag in enumerate(tags, 1)
+    ]
+    return QueueRecord(
+        name=name,
+        incarnation=secrets.token_hex(6),
+        owner=owner,
+        created_at_ms=at_ms,
+        modified_at_ms=at_ms,
+        tags=[TagRecord(0, DEFAULT_TAG, at_ms, 0, [0] * partitions), *more],
+        next_tag_id=len(more) + 1,
+        **{**named(settings), "partitions": partitions},
+    )
+
+
+class Creations:
+    """What bounds creations of queues."""
+
+    def __init__(self, settings: EngineSettings, users: UserBounds, catalog: Catalog) -> None:
+        self._most_queues = settings.max_queues
+        self._most_partitions = settings.max_partitions
+        self._users = users
+        self._catalog = catalog
+
+    def check(self, record: QueueRecord) -> None:
+        """Raises QueueExists when Kafka refuses the name beside another's, QuotaExceeded when the
+        owner or the service has as much as they may: about, since creations of other names may come
+        between.
+        """
+        catalog = self._catalog
+        _check_alike(catalog, record.name)
+        for owner, kind in ((record.owner, "user"), (account_of(record.name), "account")):
+            _check_owner(catalog, self._users.of(owner), owner, kind, record.partitions)
+        queues = catalog.queues
+        if len(queues) >= self._most_queues:
+            raise QuotaExceeded(f"the service may have {self._most_queues} queues", field="queues", limit=self._most_queues)
+        there, most = sum(queue.record.partitions for queue in queues.values()), self._most_partitions
+        if there + record.partitions > most:
+            about = f"the service may have {most} partitions of queues: {there} are there, {record.partitions} more are too many"
+            raise QuotaExceeded(about, field="partitions", limit=most, given=there + record.partitions)
+
+
+def _check_alike(catalog: Catalog, name: str) -> None:
+    """Kafka refuses a topic whose name differs from another's in '.' and '_' only."""
+    flat = name.replace(".", "_")
+    alike = next((other for other in catalog.names if other.replace(".", "_") == flat), None)
+    if alike is not None:
+        raise QueueExists(f"Kafka can't tell {name!r} from the existing queue {alike!r}", field="name", limit=alike, given=name)
+
+
+def _check_owner(catalog: Catalog, user: UserRecord | None, owner: str, kind: str, more: int) -> None:
+    if user is None or not (user.queues or user.partitions):
+        return
+    there = [queue.record.partitions for queue in catalog.queues.values() if owner in (queue.record.owner, queue.account)]
+    number, partitions = len(there), sum(there)
+    if user.partitions and partitions + more > user.partitions:
+        about = f"{kind} {owner!r} may have {user.partitions} partitions of queues: {partitions} are there, {more} more are too many"
+        raise QuotaExceeded(about, field="partitions", limit=user.partitions, given=partitions + more)
+    if user.queues and number >= user.queues:
+        raise QuotaExceeded(f"{kind} {owner!r} may have {user.queues} queues", field="queues", limit=user.queues, given=number)
+
 
 # Labels are for who looks, and grants are what the policy means.
 _NOT_COMPARED = ("labels", "grants")

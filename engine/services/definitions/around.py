@@ -8,8 +8,7 @@ from typing import Any
 from engine.alerts.watches import Watches
 from engine.catalog.catalog import Catalog
 from engine.queues.callers.access import Access
-from engine.queues.callers.grants import check_level, with_grant
-from engine.queues.callers.users import check_changes
+from engine.queues.callers.users import check_changes, check_level, with_grant
 from engine.rules.alerts import MAX_POLICIES, check_policy
 from engine.rules.grants import levels_of
 from engine.rules.limits import check_range
@@ -17,7 +16,6 @@ from engine.rules.queue import Queue
 from engine.services.accounts import record_for
 from engine.services.alerts import AlertService
 from engine.services.callers import CallerService
-from engine.services.definitions.placing import at, check_once
 from engine.services.definitions.planning import ALERTS, GRANTS, PRUNE_ALERTS, PRUNE_GRANTS, USERS, Planner
 from engine.services.definitions.shapes import (
     MAX_DEFINITIONS,
@@ -26,6 +24,8 @@ from engine.services.definitions.shapes import (
     GrantDefinition,
     QueueDefinition,
     UserDefinition,
+    at,
+    check_once,
 )
 from engine.services.queues import QueueService
 from engine.shapes import Principal

@@ -8,17 +8,14 @@ from operator import attrgetter
 from engine.alerts.watches import Watches
 from engine.catalog.catalog import Catalog
 from engine.errors import InvalidValue
-from engine.gate import Gate
+from engine.gate import Gate, bounded
 from engine.queues.callers.access import Access
 from engine.queues.lives.creating import Creating
 from engine.rules.queue import Queue
 from engine.rules.rights import as_asked
 from engine.services.accounts import record_for
-from engine.services.bounded import bounded
 from engine.services.definitions.around import Around, Services, alerts_of, grants_of, values_of
-from engine.services.definitions.future import Future
-from engine.services.definitions.placing import at
-from engine.services.definitions.planning import Planner
+from engine.services.definitions.planning import Future, Planner
 from engine.services.definitions.shapes import (
     PRUNED,
     Definitions,
@@ -27,6 +24,7 @@ from engine.services.definitions.shapes import (
     Step,
     TagDefinition,
     UserDefinition,
+    at,
 )
 from engine.shapes import Principal
 from runtime.asked import current

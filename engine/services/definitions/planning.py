@@ -8,7 +8,7 @@ each verb, policies against the queues as they will be.
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterable, Sequence
-from typing import Any
+from typing import Any, cast
 
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
@@ -17,20 +17,49 @@ from engine.catalog.catalog import Catalog
 from engine.errors import InvalidValue, TagExists
 from engine.queues.callers.access import Access
 from engine.queues.lives.creating import Creating
-from engine.queues.queues import changed_record
+from engine.queues.queues import Policies, changed_record
+from engine.rules.fifo import with_exhausted
 from engine.rules.limits import MAX_TAGS, check_asked, check_filter, check_name, check_range, check_user_attributes
 from engine.rules.queue import Queue
-from engine.rules.rights import as_asked
+from engine.rules.rights import Rights, Targets, as_asked
 from engine.services.accounts import policy_of, record_for, settings_of
-from engine.services.definitions.future import Future
-from engine.services.definitions.placing import at, check_once
-from engine.services.definitions.shapes import MAX_DEFINITIONS, Difference, QueueDefinition, Step, TagDefinition
+from engine.services.definitions.shapes import MAX_DEFINITIONS, Difference, QueueDefinition, Step, TagDefinition, at, check_once
 from engine.services.queues import QueueService
 from engine.shapes import Principal
 from schemas.accounts import full, short
 from schemas.records import QueueRecord, TagRecord
 from schemas.records.settings import DEAD_LETTER, PARK, QueueSettings, RedrivePolicy, named
 from schemas.vocabulary import Verb
+
+
+class Future:
+    """A copy of what the catalog has; nothing of it is written."""
+
+    def __init__(self, catalog: Catalog, rights: Rights) -> None:
+        tables = self._tables = catalog.future()
+        self._policies = Policies(cast(Catalog, tables), rights, Targets(tables, rights))
+
+    def put(self, record: QueueRecord) -> None:
+        """A queue will be so."""
+        self._tables.put("queue", record.name, record, 0)
+
+    def queue(self, name: str) -> Queue:
+        """A queue as it will be."""
+        return self._tables.queues[name]
+
+    def set_policy(self, by: Principal, name: str, policy: RedrivePolicy | None, tag: str = "") -> None:
+        """A queue, or a tag of it, will have this policy. Raises what setting it would."""
+        record = self.queue(name).record
+        policy = self._policies.checked(by, name, policy, fifo=record.fifo, dead_letter=record.dead_letter)
+        if not tag:
+            self.put(replace(record, redrive_policy=policy))
+        else:
+            self.put(replace(record, tags=[replace(one, redrive_policy=policy) if one.name == tag else one for one in record.tags]))
+
+    def finish(self, name: str, settings: QueueSettings) -> None:
+        """All that a queue needs is there by now. Raises InvalidValue."""
+        self.put(with_exhausted(self.queue(name).record, settings))
+
 
 # Steps are done in this order. A queue without a policy comes first, for it may be the dead-letter
 # queue of another; policies go before others come.

@@ -1,14 +1,17 @@
-"""What a document of definitions says. What a definition does not name (None, UNSET) stays as it
-is; names are those of the caller's account, settings have their engine's names and units.
+"""What a document of definitions says, and where in it an error is. What a definition does not name
+(None, UNSET) stays as it is; names are those of the caller's account, settings have their engine's
+names and units.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+import contextlib
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from typing import Any
 
 from msgspec import UNSET, Struct, UnsetType
 
+from engine.errors import Denied, EngineError, InvalidValue, Unavailable
 from schemas.filters import Filter
 from schemas.records.settings import QueueSettings, RedrivePolicy
 
@@ -95,3 +98,27 @@ class Step(Struct, frozen=True):
     path: str
     differences: list[Difference]
     run: Callable[[], Coroutine[Any, Any, Any]]
+
+
+@contextlib.contextmanager
+def at(path: str) -> Iterator[None]:
+    """What is refused in here is refused for what stands at `path`. Who may not, and what may be
+    repeated, is told as it is.
+    """
+    try:
+        yield
+    except (Denied, Unavailable):
+        raise
+    except EngineError as error:
+        error.place(path)
+        raise
+
+
+def check_once(path: str, names: Sequence[object]) -> None:
+    """Raises InvalidValue when something is there twice."""
+    seen: dict[object, int] = {}
+    for place, name in enumerate(names):
+        if name in seen:
+            about = f"{path}[{place}] is there already, as {path}[{seen[name]}]"
+            raise InvalidValue(about, field=f"{path}[{place}]", limit="each once", given=str(name)[:200])
+        seen[name] = place

@@ -5,7 +5,7 @@ Rule of atomic batches (docs/decisions/0002): the records of a batch are shown o
 are there and the last was appended at most 30 s after the first. It depends on the log alone, so
 every reader (and Spark) decides alike. A chunk may begin or end inside a batch: what it lacks is
 read around it. A batch that lacks records at the end of the log is given up when this worker has
-known it for so long that no sender answers for it any more (`unfinished.py`).
+known it for so long that no sender answers for it any more (`message_log.py`).
 """
 
 from __future__ import annotations
@@ -17,9 +17,8 @@ import msgspec
 
 from engine.log import Chunk, Record
 from engine.rules.queue import Queue
-from engine.window.batches.commits import is_late
+from engine.window.batches.message_log import Unfinished, is_late
 from engine.window.batches.skips import Skip
-from engine.window.batches.unfinished import Unfinished
 from engine.window.entry import load_entry
 from schemas.records import BatchMark, Message
 from schemas.vocabulary import BATCH_SPAN_MS, Reason

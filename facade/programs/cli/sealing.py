@@ -19,7 +19,7 @@ from typing import TypeVar
 from msgspec import to_builtins
 
 from engine.catalog.candidates import Candidate
-from engine.recovery.sealing import Sealing
+from engine.recovery.maintenance import Sealing
 from engine.settings import EngineSettings
 from engine.wiring.foundation import wire_sealing
 from facade.programs.cli.maintenance import between

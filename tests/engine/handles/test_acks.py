@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from engine.handles.acks import MOST, Acks
+from engine.handles.settlements import MOST, Acks
 from engine.rules.linger import LINGER_S, MANY
 from state.errors import StateLost
 from state.replies import Acked

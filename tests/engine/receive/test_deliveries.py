@@ -10,7 +10,7 @@ from engine.errors import LogUnavailable
 from engine.receive.deliveries import HOLD_MS, READ_S
 from engine.receive.returns import REST_MS
 from engine.rules.fifo import group_digest
-from engine.window.body_cache import CachedBody
+from engine.window.body_source import CachedBody
 from schemas.records import Message
 from state.redis.connection import Connection
 from tests.engine.room import Hand, Room, bodies_of

@@ -11,7 +11,7 @@ from engine.catalog.catalog import Catalog
 from engine.errors import Rebuilding
 from engine.receive.poll import Leases, Poll
 from engine.rules.queue import Queue
-from engine.window.write_through import WriteThrough
+from engine.window.entry import WriteThrough
 from runtime.signals import Signal
 from schemas.records.settings import RedrivePolicy
 from state.packed import pack_body

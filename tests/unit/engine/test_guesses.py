@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from engine.errors import TooManyAttempts
-from engine.queues.callers.guesses import ADDRESS, BUCKETS, KEY, KEY_AT_ADDRESS, KNOWN_S, LOG_S, Guesses
+from engine.queues.callers.access import ADDRESS, BUCKETS, KEY, KEY_AT_ADDRESS, KNOWN_S, LOG_S, Guesses
 from runtime.counters import Counters
 
 BURST, LEAK = KEY_AT_ADDRESS

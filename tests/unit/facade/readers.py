@@ -12,9 +12,8 @@ import msgspec
 
 from engine.errors import EngineError
 from engine.move.tasks.selection import chosen_offsets
-from engine.outgoing.targets import target_of
-from engine.rules.ids import Ids
-from engine.rules.queue import Queue
+from engine.outgoing.post import target_of
+from engine.rules.queue import Ids, Queue
 from facade.called import base_of
 from facade.dialect import Refusal
 from facade.dialects.emq import signature as emq_signature

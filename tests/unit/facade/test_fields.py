@@ -14,7 +14,7 @@ import pytest
 
 from engine.errors import InvalidValue
 from engine.meters.shapes import AGGREGATORS, METRICS
-from engine.queues.lives.new_queue import new_record
+from engine.queues.lives.creating import new_record
 from engine.rules import limits
 from engine.rules.fifo import check_entries
 from engine.rules.limits import ASKED, check_asked, check_settings

@@ -18,8 +18,7 @@ from botocore.credentials import Credentials
 
 from engine.engine import Engine
 from engine.errors import NotAuthenticated, TooManyAttempts
-from engine.queues.callers.access import Access
-from engine.queues.callers.guesses import KEY_AT_ADDRESS, Guesses
+from engine.queues.callers.access import KEY_AT_ADDRESS, Access, Guesses
 from engine.services.callers import CallerService
 from facade.config import Settings
 from facade.dialects.sqs.dialect import SqsDialect

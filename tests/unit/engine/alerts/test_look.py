@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from engine.alerts.look import look
+from engine.rules.alerts import look
 from schemas.records.watching import AlertPolicy, WatchRecord
 
 MINUTE = 60_000

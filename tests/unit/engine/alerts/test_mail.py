@@ -7,16 +7,15 @@ import socket
 
 import pytest
 
-from engine.alerts import mail
-from engine.alerts.mail import Mail
-from engine.alerts.webhook import NotDeliveredError
+from engine.alerts import messenger
+from engine.alerts.messenger import Mail, NotDeliveredError
 from engine.settings import EngineSettings
 
 MANY = 40  # more than the loop has threads
 
 
 async def test_a_server_that_stands_still_takes_no_thread_of_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mail, "TIMEOUT_S", 0.5)
+    monkeypatch.setattr(messenger, "TIMEOUT_S", 0.5)
     with socket.create_server(("127.0.0.1", 0), backlog=MANY) as silent:
         sender = Mail(EngineSettings(smtp_host="127.0.0.1", smtp_port=silent.getsockname()[1]))
         sending = asyncio.gather(

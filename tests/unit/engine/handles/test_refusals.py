@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from engine.handles.refusals import Refusals
+from engine.handles.handles import Refusals
 from engine.meters.meters import Meters
 from engine.rules.queue import Queue
 from engine.shapes import EntryResult
@@ -47,7 +47,7 @@ def test_results_have_reasons_and_times() -> None:
 def test_each_refused_handle_is_counted_and_written_down(caplog: pytest.LogCaptureFixture) -> None:
     meters = Meters()
     refusals = Refusals(meters.note_stale)
-    with caplog.at_level(logging.DEBUG, "engine.handles.refusals"):
+    with caplog.at_level(logging.DEBUG, "engine.handles.handles"):
         refusals.judge(QUEUE, ["a", "b"], [handle(3), handle(4)], ["ok", "used"])
         refusals.note(QUEUE, 2, [(5, "used"), (6, "dying")])
 

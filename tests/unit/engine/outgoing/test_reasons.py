@@ -9,8 +9,7 @@ import socket
 
 import pytest
 
-from engine.alerts.mail import Mail
-from engine.alerts.webhook import NotDeliveredError
+from engine.alerts.messenger import Mail, NotDeliveredError
 from engine.outgoing.post import OutgoingError, post
 from engine.settings import EngineSettings
 

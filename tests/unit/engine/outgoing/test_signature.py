@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hmac
 
-from engine.outgoing.signature import signed, webhook_secret
+from engine.outgoing.post import signed, webhook_secret
 
 
 def test_each_user_has_a_secret_that_follows_from_the_services() -> None:

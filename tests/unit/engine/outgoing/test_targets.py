@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from engine.errors import InvalidValue
-from engine.outgoing.targets import Target, is_public, target_of
+from engine.outgoing.post import Target, is_public, target_of
 
 
 @pytest.mark.parametrize(

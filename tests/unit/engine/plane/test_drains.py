@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from engine.journal.drainer import DrainRequest, DrainResult
+from engine.journal.outbox import DrainRequest, DrainResult
 from engine.plane import drains as module
 from engine.plane import library as lib
 from engine.plane.drains import Drains

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from engine.errors import InvalidValue
-from engine.queues.lives.new_queue import check_priority_settings, least_partitions, new_record
+from engine.queues.lives.creating import check_priority_settings, least_partitions, new_record
 from engine.shapes import NewTag
 from schemas.filters import Condition, Filter
 from schemas.records.settings import ANY, TABLE, QueueSettings

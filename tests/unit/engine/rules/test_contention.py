@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine.rules.contention import RECENT_S, Activity
+from engine.rules.linger import RECENT_S, Activity
 
 
 def test_a_queue_alone_is_not_shared() -> None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.rules.ids import Ids
-from engine.rules.queue import Queue
+from engine.rules.queue import Ids, Queue
 from schemas.identity import BadIdentity, Handle, MessageId
 from tests.unit.records import queue_record
 

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from engine.errors import DelayTooLong, InvalidValue, MessageTooLarge
-from engine.queues.lives.new_queue import new_record
+from engine.queues.lives.creating import new_record
 from engine.rules.limits import (
     ASKED,
     MAX_BATCH_BYTES,

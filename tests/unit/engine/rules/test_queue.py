@@ -6,8 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from engine.errors import TagNotFound
-from engine.rules.ids import Ids
-from engine.rules.queue import NEVER_COUNT, Queue
+from engine.rules.queue import NEVER_COUNT, Ids, Queue
 from schemas.filters import Condition, Filter
 from schemas.identity import MessageId
 from schemas.records import QueueRecord, TagRecord

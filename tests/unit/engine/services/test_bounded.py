@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from engine.errors import LogUnavailable
-from engine.services.bounded import bounded
+from engine.gate import bounded
 from tests.verbs import verbs
 
 # Verbs with times of their own: `until` of a send, the wait that a receive names, the calls of

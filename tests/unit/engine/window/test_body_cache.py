@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from engine.rules.queue import Queue
-from engine.window.body_cache import OLD_S, OVERHEAD_BYTES, BodyCache, CachedBody
+from engine.window.body_source import OLD_S, OVERHEAD_BYTES, BodyCache, CachedBody
 from schemas.records import Message
 from state.keys import Unit
 from tests.unit.records import queue_record

@@ -9,8 +9,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from engine.errors import LogUnavailable, NotAuthorised, QueueInUse, StoreUnavailable
 from engine.log.client import patience as module
-from engine.log.client.patience import Patience
-from engine.log.client.refusals import Refusals, made
+from engine.log.client.patience import Patience, Refusals, made
 from engine.log.kafka_errors import engine_error
 from state.errors import StateUnavailable
 

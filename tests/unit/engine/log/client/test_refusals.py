@@ -6,7 +6,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from engine.errors import LogUnavailable
-from engine.log.client.refusals import Refusals, made
+from engine.log.client.patience import Refusals, made
 
 AWAY = KafkaError(KafkaError._TRANSPORT, "Connection reset by peer")
 ALERT = KafkaError(KafkaError._TRANSPORT, "Receive failed: error:0A000412:SSL routines::ssl/tls alert bad certificate")

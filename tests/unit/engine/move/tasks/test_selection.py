@@ -6,8 +6,7 @@ import pytest
 
 from engine.errors import InvalidValue
 from engine.move.tasks.selection import chosen_offsets, left_of, next_chosen
-from engine.rules.ids import Ids
-from engine.rules.queue import Queue
+from engine.rules.queue import Ids, Queue
 from tests.unit.records import queue_record
 
 QUEUE = Queue(

@@ -7,7 +7,7 @@ from typing import Any
 
 from engine.errors import LogUnavailable
 from engine.log import Record
-from engine.queues.overview.ages import READS, REMEMBERED_MS, Ages
+from engine.queues.overview.counting import READS, REMEMBERED_MS, Ages
 from state.keys import Unit
 
 UNIT, OTHER = Unit("1" * 12, 0), Unit("2" * 12, 0)

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from engine.log import Chunk, Record
 from engine.rules.queue import Queue
-from engine.window.batches import unfinished as module
+from engine.window.batches import message_log as module
 from engine.window.batches.atomic_batches import Assembled, assemble
-from engine.window.batches.unfinished import Unfinished
+from engine.window.batches.message_log import Unfinished
 from schemas.records import BatchMark, Message
 from schemas.wire import encode
 from tests.unit.records import queue_record

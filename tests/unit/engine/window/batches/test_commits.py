@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.window.batches.commits import is_late
+from engine.window.batches.message_log import is_late
 from schemas.records import Message, Origin
 from schemas.vocabulary import COMMIT_SPAN_MS, Reason
 

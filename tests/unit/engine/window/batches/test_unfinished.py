@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from engine.window.batches import unfinished as module
-from engine.window.batches.unfinished import Unfinished
+from engine.window.batches import message_log as module
+from engine.window.batches.message_log import Unfinished
 
 
 def test_batches_that_are_met_are_remembered_up_to_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:

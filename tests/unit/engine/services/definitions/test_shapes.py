@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from engine.errors import DelayTooLong, EngineError, InvalidValue, LogUnavailable, NotAuthorised
-from engine.services.definitions.placing import at, check_once
+from engine.services.definitions.shapes import at, check_once
 
 
 def raised(error: EngineError) -> EngineError:
