@@ -120,7 +120,7 @@ class Received(Struct, frozen=True):
     """Answer of a receive; all of `leased` share `nonce`. `head_ms`: since when the next message of
     this unit is visible, or from when on; `wait_ms` until then; None = there is none.
 
-    `in_flight`: how many of `open` are; of a few it is not counted (include/leased.lua). `hungry`:
+    `in_flight`: how many of `open` are; of a few it is not counted (include/head.lua). `hungry`:
     nothing more is free now, so the window takes more than bodies for, if the log has more.
     `parked`: messages that have parked their groups now. `full`: something is due that nobody
     gets, for as much of the tag is in flight as may be.

@@ -26,7 +26,7 @@ from state.redis.wire import Argument
 from state.replies import Dump, Entry, Owned, TagCounts, TagDump
 from state.unit_caller import UnitCaller
 
-# As lua/include/delivery.lua packs it: nonce, receive count, first receive, flag, time.
+# As lua/include/unit.lua packs it: nonce, receive count, first receive, flag, time.
 _DELIVERY = struct.Struct(">QIQBQ")
 _WORDS = msgspec.msgpack.Decoder(list[str])
 # Of the meta hash: a tag's cursor, and the mark of one that is being closed.

@@ -55,7 +55,7 @@ class MessageTimes:
         return [_shown("queue", "", self.in_queue), _shown("hand", "ack", self.acked), _shown("hand", "release", self.released)]
 
     def add(self, rows: Iterable[tuple[int, Sequence[int]]]) -> None:
-        """Adds what the plane has noted, as native/src/plane/times.rs tells it."""
+        """Adds what the plane has noted, as native/src/plane/counts.rs tells it."""
         for histogram, (sum_ms, between) in zip((self.in_queue, self.acked, self.released), rows, strict=False):
             histogram.add(sum_ms, between)
 

@@ -8,8 +8,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crate::net::front::{Front, Reads};
+use crate::net::thread::Turns;
 use crate::pack::Packer;
-use crate::turns::Turns;
 
 mod plane;
 mod probes;

@@ -27,4 +27,3 @@ mod replies;
 mod requests;
 mod system;
 mod text;
-mod turns;

@@ -24,7 +24,7 @@
 -- COST O(handles log open)
 -- VERSION 8
 -- PLAIN plain/ack.lua
--- INCLUDE clock journal delivery guard groups fair settle handle
+-- INCLUDE clock unit groups fair settle handle
 local meta, visible, delivery, body, refs, outbox = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local unit, refused = guard(meta, ARGV[1], ARGV[3], visible, delivery, KEYS[7], KEYS[8])
 refused = refused or blocked(unit, meta, outbox)

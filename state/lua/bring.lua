@@ -37,7 +37,7 @@
 -- INV a message is brought at most once, and only if it was deferred; what the mark passes is in the window
 -- COST O(messages log open)
 -- VERSION 3
--- INCLUDE clock journal delivery guard groups fair leased far
+-- INCLUDE clock unit groups fair head far
 local meta, body, refs, outbox, far, except, pointers = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
 local visible, ahead, delayed, delivery, order, groups = KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12], KEYS[13]
 if redis.call('HGET', meta, 'epoch') ~= ARGV[2] then return {'FENCED'} end

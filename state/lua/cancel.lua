@@ -22,7 +22,7 @@
 -- INV all tags or none; a message is cancelled or delivered, never both
 -- COST O(tags)
 -- VERSION 1
--- INCLUDE clock journal delivery guard groups fair settle far remove
+-- INCLUDE clock unit groups fair settle far remove
 local meta, body, refs, outbox, far, except, pointers = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
 local now, off = clock(ARGV[2]), tonumber(ARGV[5])
 if not far_whole(meta, far, except, pointers) then return broken(meta) end

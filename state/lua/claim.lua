@@ -24,7 +24,7 @@
 --   stored is claimed
 -- COST O(offsets log open)
 -- VERSION 6
--- INCLUDE clock journal delivery guard groups fair origins
+-- INCLUDE clock unit groups fair origins
 local meta, visible, delivery, ahead, outbox = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local unit, refused = guard(meta, ARGV[1], ARGV[3], visible, delivery, KEYS[6], KEYS[7])
 refused = refused or blocked(unit, meta, outbox)

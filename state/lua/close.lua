@@ -20,7 +20,7 @@
 -- INV other tags are not touched; x:<tag> is there until all of the tag is gone
 -- COST O(slice)
 -- VERSION 4
--- INCLUDE journal delivery guard groups settle far totals
+-- INCLUDE unit groups settle far totals
 local meta, visible, delivery, body, refs = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local tag, far, except, pointers = ARGV[1], KEYS[10], KEYS[11], KEYS[12]
 for _, kind in ipairs({'c:', 'f:', 'n:', 'g:', 'a:', 'd:', 'w:', 'p:', 't:'}) do

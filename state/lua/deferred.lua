@@ -16,7 +16,7 @@
 -- INV reads only, but for a unit that has lost something: that stops serving
 -- COST O(pointers + slots)
 -- VERSION 1
--- INCLUDE clock journal guard far
+-- INCLUDE clock unit far
 local meta, far, except, pointers = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 if redis.call('HGET', meta, 'generation') ~= ARGV[1] then return {'LOST'} end
 if not far_whole(meta, far, except, pointers) then return broken(meta) end

@@ -21,7 +21,7 @@
 -- INV only the latest delivery of a message can be extended; counts do not change
 -- COST O(handles log open)
 -- VERSION 5
--- INCLUDE clock journal delivery guard groups fair handle
+-- INCLUDE clock unit groups fair handle
 local meta, visible, delivery, outbox = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local unit, refused = guard(meta, ARGV[1], ARGV[3], visible, delivery, KEYS[5], KEYS[6])
 refused = refused or blocked(unit, meta, outbox)

@@ -10,7 +10,7 @@
 -- INV a pointer is forgotten only after the wheel has it; until then no floor passes its message
 -- COST O(pointers)
 -- VERSION 1
--- INCLUDE journal guard far
+-- INCLUDE unit far
 local meta, far, except, pointers = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 if redis.call('HGET', meta, 'epoch') ~= ARGV[1] then return {'FENCED'} end
 local whole = far_whole(meta, far, except, pointers)

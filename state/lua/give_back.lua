@@ -22,7 +22,7 @@
 --   is leased then
 -- COST O(deliveries log open)
 -- VERSION 2
--- INCLUDE clock journal delivery guard groups fair
+-- INCLUDE clock unit groups fair
 local meta, visible, delivery, outbox, delayed = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local unit, refused = guard(meta, ARGV[1], ARGV[3], visible, delivery, KEYS[6], KEYS[7])
 if refused then return refused end

@@ -17,7 +17,7 @@
 --   never falls
 -- COST O(tags x min(open, 2000 + steps of the floor))
 -- VERSION 9
--- INCLUDE clock journal delivery guard groups fair totals
+-- INCLUDE clock unit groups fair totals
 local meta, outbox = KEYS[1], KEYS[2]
 local now = clock(ARGV[2])
 local out, unfiled = {}, tonumber(redis.call('HGET', meta, 'unfiled') or math.huge)

@@ -21,7 +21,7 @@
 -- INV a dying message is given to one mover at a time
 -- COST O(handles log open)
 -- VERSION 5
--- INCLUDE clock journal delivery guard groups fair handle
+-- INCLUDE clock unit groups fair handle
 local meta, visible, delivery, body, outbox = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local unit, refused = guard(meta, ARGV[1], ARGV[3], visible, delivery, KEYS[6], KEYS[7])
 refused = refused or blocked(unit, meta, outbox)

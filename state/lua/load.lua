@@ -47,7 +47,7 @@
 -- COST O(entries x tags)
 -- VERSION 9
 -- PLAIN plain/load.lua
--- INCLUDE clock journal delivery guard groups fair head leased dedup turn origins far
+-- INCLUDE clock unit groups fair head dedup turn origins far
 local meta, body, refs, outbox, origins, dedup, ids, pending =
   KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8]
 local far, except, pointers = KEYS[9], KEYS[10], KEYS[11]

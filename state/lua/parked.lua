@@ -16,7 +16,7 @@
 -- INV reads only, but for a unit that has lost something: that stops serving
 -- COST O(max log open)
 -- VERSION 1
--- INCLUDE delivery guard groups
+-- INCLUDE unit groups
 local visible, delivery, order, groups = KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local unit, refused = guard(KEYS[1], ARGV[1], ARGV[2], visible, delivery, order, groups)
 if refused then return refused end

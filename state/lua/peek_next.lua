@@ -21,7 +21,7 @@
 -- COST O(max log open); it looks at 50 messages more than are wanted, so of a head that has expired it may show less
 --   than there is
 -- VERSION 2
--- INCLUDE clock delivery guard groups fair oldest
+-- INCLUDE clock unit groups fair head
 local visible, delivery, body, order, groups = KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local unit, refused = guard(KEYS[1], ARGV[1], ARGV[3], visible, delivery, order, groups)
 if refused then return refused end

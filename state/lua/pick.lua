@@ -39,7 +39,7 @@
 -- INV as of receive
 -- COST O(offsets log open), and O(partitions log open) with a max_in_flight
 -- VERSION 4
--- INCLUDE clock journal delivery guard groups fair head leased settle lease
+-- INCLUDE clock unit groups fair head settle lease
 local meta, visible, delivery, body, order, groups = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[8], KEYS[9]
 local unit, refused = guard(meta, ARGV[1], ARGV[3], visible, delivery, order, groups)
 refused = refused or unit.fifo and {'FIFO'} or blocked(unit, meta, KEYS[6])

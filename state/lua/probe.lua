@@ -24,7 +24,7 @@
 -- INV reads only, but for a unit that has lost something: that stops serving
 -- COST O(times + log open)
 -- VERSION 5
--- INCLUDE clock guard head leased
+-- INCLUDE clock unit head
 local meta, visible, delivery, body, groups = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local unit, refused = guard(meta, ARGV[1], ARGV[3], visible, delivery)
 if refused then return refused end

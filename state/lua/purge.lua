@@ -22,7 +22,7 @@
 --   below it
 -- COST O(open x tags, and ids)
 -- VERSION 5
--- INCLUDE clock journal delivery guard groups fair settle dedup far
+-- INCLUDE clock unit groups fair settle dedup far
 local meta, body, refs, outbox, dedup, pending = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local far, except, pointers = KEYS[7], KEYS[8], KEYS[9]
 local now, below = clock(ARGV[2]), tonumber(ARGV[3])

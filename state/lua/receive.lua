@@ -42,7 +42,7 @@
 -- COST O(max log open), and O(partitions log open) with a max_in_flight
 -- VERSION 9
 -- PLAIN plain/receive.lua
--- INCLUDE clock journal delivery guard head oldest leased settle lease
+-- INCLUDE clock unit head settle lease
 local meta, visible, delivery, body = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local unit, refused = guard(meta, ARGV[1], ARGV[3], visible, delivery)
 refused = refused or unit.fifo and {'FIFO'} or unit.fair and {'FAIR'} or blocked(unit, meta, KEYS[6])

@@ -37,7 +37,7 @@
 -- INV as of receive
 -- COST O(max log open), O(partitions log open) with a max_in_flight, and O(1000) of what is set back for the first time
 -- VERSION 4
--- INCLUDE clock journal delivery guard groups fair head leased settle lease
+-- INCLUDE clock unit groups fair head settle lease
 local meta, visible, delivery, body, order, groups = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[8], KEYS[9]
 local unit, refused = guard(meta, ARGV[1], ARGV[3], visible, delivery, order, groups)
 refused = refused or not unit.fair and {'STANDARD'} or blocked(unit, meta, KEYS[6])

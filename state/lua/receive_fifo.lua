@@ -42,7 +42,7 @@
 -- INV as of receive; a group leases nothing behind a message that is leased; a parked message is the first of its group
 -- COST O(max log open), and O(partitions log open) with a max_in_flight
 -- VERSION 6
--- INCLUDE clock journal delivery guard groups head leased settle lease
+-- INCLUDE clock unit groups head settle lease
 local meta, visible, delivery, body, order, groups = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[8], KEYS[9]
 local unit, refused = guard(meta, ARGV[1], ARGV[3], visible, delivery, order, groups)
 refused = refused or not unit.fifo and {'STANDARD'} or blocked(unit, meta, KEYS[6])

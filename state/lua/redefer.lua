@@ -14,7 +14,7 @@
 -- INV only the owner's epoch may redefer; what is at or above the cursor is deferred by the loader
 -- COST O(slots + excepted)
 -- VERSION 1
--- INCLUDE journal guard far
+-- INCLUDE unit far
 local meta, far, except, pointers = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 if redis.call('HGET', meta, 'epoch') ~= ARGV[1] then return {'FENCED'} end
 local tag, last = ARGV[2], 5 + 2 * tonumber(ARGV[5])

@@ -24,7 +24,7 @@
 -- INV all tags or none; it is in the window from then on, whenever it is due
 -- COST O(tags log open)
 -- VERSION 1
--- INCLUDE clock journal delivery guard groups fair settle far remove
+-- INCLUDE clock unit groups fair settle far remove
 local meta, body, refs, outbox, far, except, pointers = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
 local now, off, group = clock(ARGV[2]), tonumber(ARGV[5]), ARGV[8]
 local time = math.max(tonumber(ARGV[7]), now)

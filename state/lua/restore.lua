@@ -20,7 +20,7 @@
 -- INV only the owner's epoch may restore; an open delivery is taken (in ahead, or below the cursor), without its body
 -- COST O(slice)
 -- VERSION 4
--- INCLUDE clock delivery guard groups totals
+-- INCLUDE clock unit groups totals
 local meta, ahead, delivery, visible, delayed = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 if redis.call('HGET', meta, 'epoch') ~= ARGV[1] then return {'FENCED'} end
 local now, tag = clock(ARGV[2]), ARGV[3]

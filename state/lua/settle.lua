@@ -22,7 +22,7 @@
 -- INV a message is settled at most once
 -- COST O(messages log open)
 -- VERSION 5
--- INCLUDE clock journal delivery guard groups fair settle
+-- INCLUDE clock unit groups fair settle
 local meta, visible, delivery, body, refs, outbox = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local unit, refused = guard(meta, ARGV[1], ARGV[3], visible, delivery, KEYS[7], KEYS[8])
 if refused then return refused end

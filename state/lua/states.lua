@@ -14,7 +14,7 @@
 -- INV reads only, but for a unit that has lost something: that stops serving
 -- COST O(offsets)
 -- VERSION 5
--- INCLUDE clock journal delivery guard far
+-- INCLUDE clock unit far
 local meta, visible, delivery, ahead, except = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local unit, refused = guard(meta, ARGV[1], ARGV[3], visible, delivery)
 if refused then return refused end

@@ -22,7 +22,7 @@
 --   what nobody has now
 -- COST O(500 log open)
 -- VERSION 1
--- INCLUDE clock journal delivery guard groups
+-- INCLUDE clock unit groups
 local meta, visible, delivery, body, outbox, order, groups =
   KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
 local unit, refused = guard(meta, ARGV[1], ARGV[3], visible, delivery, order, groups)

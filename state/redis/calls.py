@@ -16,7 +16,7 @@ from state.replies import Window
 
 
 class Slot(Struct, frozen=True):
-    """A place for what a call fills in; `kind` is that of native/src/plane/template.rs, and a test
+    """A place for what a call fills in; `kind` is that of native/src/plane/calls.rs, and a test
     compares them. `number` is added to it.
     """
 

@@ -62,7 +62,7 @@ def _guards() -> dict[str, str]:
     """The functions that give replies or words of them, each with what it calls before it in the
     file.
     """
-    guard, handle = ((FOLDER / "include" / f"{name}.lua").read_text() for name in ("guard", "handle"))
+    guard, handle = ((FOLDER / "include" / f"{name}.lua").read_text() for name in ("unit", "handle"))
     functions = re.split(r"^local function ", guard, flags=re.M)[1:]
     bodies = {part.partition("(")[0]: part for part in functions} | {"judge": handle}
     return {name: body + bodies["broken"] * ("broken(" in body) for name, body in bodies.items()}

@@ -22,7 +22,7 @@ from tests.unit.facade.test_plane_formats import JOURNAL, SEED, formats, number,
 
 # Packs the rows of ARGV 1 by the function that scripts use.
 PACK = (
-    (Path(state.__file__).parent / "lua" / "include" / "journal.lua").read_text()
+    (Path(state.__file__).parent / "lua" / "include" / "unit.lua").read_text()
     + """
 redis.call('HSET', KEYS[1], 'epoch', 1)
 for _, r in ipairs(cjson.decode(ARGV[1])) do

@@ -10,8 +10,8 @@ pub mod sqs;
 pub mod tried;
 
 use crate::json::Scanner;
+use crate::plane::ask::Content;
 use crate::plane::clients::{Delivery, Word};
-use crate::plane::content::Content;
 use crate::replies::{digest, Digest32, Head};
 use crate::requests::{Dialect, Entry, Request, Verb};
 use sqs::Names;

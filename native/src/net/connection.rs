@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use crate::http::refusal::Refusal;
 use crate::net::asked::{Asked, Coming};
 use crate::net::client::Client;
-use crate::net::held::Held;
+use crate::net::output::Held;
 use crate::net::output::Output;
 use crate::system::has_ended;
 

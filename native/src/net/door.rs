@@ -1,10 +1,11 @@
-//! The door of a front: who comes is taken in while there is room, and others end for them.
+//! Where connections are kept: by slot, and by an id that no later connection of the slot has. Who comes is
+//! taken in while there is room, and others end for them, as in Python's `facade.http.bounds.connections`.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::io::ErrorKind;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use mio::net::{TcpListener, TcpStream};
 use mio::{Interest, Token};
@@ -13,7 +14,123 @@ use rustls::ServerConfig;
 use crate::net::client::Client;
 use crate::net::connection::Connection;
 use crate::net::front::Front;
-use crate::net::idle;
+
+#[derive(Default)]
+struct Slot {
+    /// How often the slot was used.
+    turn: u32,
+    connection: Option<Connection>,
+    is_taken: bool,
+}
+
+#[derive(Default)]
+pub struct Slots {
+    slots: Vec<Slot>,
+    free: Vec<usize>,
+}
+
+fn slot_of(id: u64) -> usize {
+    (id & u64::from(u32::MAX)) as usize
+}
+
+impl Slots {
+    /// The id of the next connection that is added.
+    pub fn next_id(&mut self) -> u64 {
+        if self.free.is_empty() {
+            self.free.push(self.slots.len());
+            self.slots.push(Slot::default());
+        }
+        let slot = self.free[self.free.len() - 1];
+        u64::from(self.slots[slot].turn.wrapping_add(1)) << 32 | slot as u64
+    }
+
+    /// Keeps a new connection, whose id is `next_id`; returns its slot.
+    pub fn add(&mut self, connection: Connection) -> usize {
+        debug_assert_eq!(connection.id, self.next_id());
+        let slot = slot_of(connection.id);
+        self.free.pop();
+        let place = &mut self.slots[slot];
+        place.turn = (connection.id >> 32) as u32;
+        place.is_taken = true;
+        place.connection = Some(connection);
+        slot
+    }
+
+    pub fn at(&mut self, slot: usize) -> Option<&mut Connection> {
+        self.slots.get_mut(slot)?.connection.as_mut()
+    }
+
+    pub fn get(&self, slot: usize) -> Option<&Connection> {
+        self.slots.get(slot)?.connection.as_ref()
+    }
+
+    /// The slot of a connection that is still there.
+    pub fn of(&self, id: u64) -> Option<usize> {
+        let slot = slot_of(id);
+        let connection = self.slots.get(slot)?.connection.as_ref()?;
+        (connection.id == id).then_some(slot)
+    }
+
+    /// Takes a connection out for a moment: `put_back` or `free` follow.
+    pub fn lift(&mut self, slot: usize) -> Option<Connection> {
+        self.slots.get_mut(slot)?.connection.take()
+    }
+
+    pub fn put_back(&mut self, slot: usize, connection: Connection) {
+        self.slots[slot].connection = Some(connection);
+    }
+
+    pub fn free(&mut self, slot: usize) {
+        if std::mem::take(&mut self.slots[slot].is_taken) {
+            self.free.push(slot);
+        }
+    }
+
+    /// The slots that have a connection.
+    pub fn taken(&self) -> Vec<usize> {
+        (0..self.slots.len()).filter(|slot| self.slots[*slot].connection.is_some()).collect()
+    }
+
+    pub fn len(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+}
+
+/// A connection that nobody has used for so long may be closed for a new one.
+const IDLE: Duration = Duration::from_secs(1);
+/// So many are looked out at once, for a look costs time.
+const AT_ONCE: usize = 64;
+
+pub fn is_idle(connection: &Connection, now: Instant) -> bool {
+    connection.idle(now).is_some_and(|since| since >= IDLE)
+}
+
+/// Slots of connections that are idle, to be closed from the last one on: of the peers with the most
+/// connections first, and those that are idle for the longest time.
+pub fn chosen(slots: &Slots, now: Instant) -> Vec<usize> {
+    let taken = slots.taken();
+    let all = || taken.iter().filter_map(|slot| Some((*slot, slots.get(*slot)?)));
+    let idle: Vec<_> = all().filter(|(_, one)| is_idle(one, now)).collect();
+    if idle.is_empty() {
+        return Vec::new();
+    }
+    let mut numbers: HashMap<IpAddr, usize> = HashMap::new();
+    for (_, one) in all() {
+        *numbers.entry(counted_as(one.peer)).or_default() += 1;
+    }
+    let mut idle: Vec<_> =
+        idle.into_iter().map(|(slot, one)| (numbers[&counted_as(one.peer)], one.idle(now), slot)).collect();
+    idle.sort_unstable();
+    idle.split_off(idle.len().saturating_sub(AT_ONCE)).into_iter().map(|one| one.2).collect()
+}
+
+/// A network of IPv6 is one peer: it has more addresses than anybody could count.
+pub fn counted_as(peer: IpAddr) -> IpAddr {
+    match peer {
+        IpAddr::V4(_) => peer,
+        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
+    }
+}
 
 /// New connections between two looks at those that are there.
 const ACCEPTS: usize = 256;
@@ -114,11 +231,11 @@ impl Front {
         }
         for looked in [false, true] {
             if looked {
-                self.door.idle = idle::chosen(&self.slots, now);
+                self.door.idle = chosen(&self.slots, now);
             }
             while let Some(slot) = self.door.idle.pop() {
                 if let Some(connection) = self.slots.at(slot) {
-                    if idle::is_idle(connection, now) {
+                    if is_idle(connection, now) {
                         connection.is_broken = true;
                         self.door.closed += 1;
                         self.turn(slot, now);
@@ -128,5 +245,19 @@ impl Front {
             }
         }
         false
+    }
+}
+
+#[cfg(test)]
+mod idle_tests {
+    use super::*;
+
+    #[test]
+    fn a_network_is_one_peer() {
+        for (address, peer) in
+            [("10.0.0.1", "10.0.0.1"), ("2001:db8::1", "2001:db8::"), ("2001:db8:0:0:ffff::", "2001:db8::")]
+        {
+            assert_eq!(counted_as(address.parse().expect("an address")), peer.parse::<IpAddr>().expect("an address"));
+        }
     }
 }

@@ -15,10 +15,10 @@ use crate::batch::Batch;
 use crate::net::bounds::Bounds;
 use crate::net::connection::{Connection, State};
 use crate::net::door::Door;
-use crate::net::held::Held;
+use crate::net::door::Slots;
+use crate::net::output::Held;
 use crate::net::planes::Planes;
-use crate::net::ready::Ready;
-use crate::net::slots::Slots;
+use crate::net::stream::Ready;
 use crate::replies::Heads;
 
 /// There is more to take.

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use crate::http::plain::{SEND_BYTES, SMALL_BYTES};
 use crate::net::connection::State;
 use crate::net::front::{Front, Reads};
-use crate::net::held::Held;
-use crate::net::ready::Ready;
+use crate::net::output::Held;
+use crate::net::stream::Ready;
 use crate::pack::Packer;
 
 const ONE: &[u8] =

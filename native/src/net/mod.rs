@@ -11,19 +11,13 @@ pub mod front;
 #[cfg(test)]
 mod front_tests;
 mod hear;
-mod held;
-mod idle;
 mod news;
 mod numbers;
 pub mod output;
 pub mod planes;
 #[cfg(test)]
 mod random_tests;
-mod ready;
 mod room;
-mod routes;
-mod served;
-pub mod slots;
 pub mod stream;
 pub mod thread;
 pub mod tls;

@@ -1,4 +1,5 @@
-//! The plane in a front: what it has of it, and what a request asks of it.
+//! The plane in a front: what it has of it, what a request asks of it, and what it has served: answers to
+//! clients, and news for Python.
 
 use std::cell::Cell;
 use std::collections::hash_map::RandomState;
@@ -9,13 +10,14 @@ use std::time::Instant;
 
 use mio::Waker;
 
-use super::routes::Routes;
+use super::asks::Routes;
 use crate::dialects::Repeats;
 use crate::json::Scanner;
 use crate::net::asked::Asked;
-use crate::plane::ask::{Ask, Asker, Handles, Held, What};
-use crate::plane::clients::Word;
-use crate::plane::content::{self, Content, Value};
+use crate::net::front::Front;
+use crate::net::news;
+use crate::plane::ask::{values, Ask, Asker, Content, Handles, Held, Value, What};
+use crate::plane::clients::{Clients, Delivery, Done, News, Word};
 use crate::plane::format::record::Records;
 use crate::plane::kafka::Producer;
 use crate::plane::redis::Redis;
@@ -125,7 +127,7 @@ impl Planes {
         }
         let random = self.random ^ connection.rotate_left(17) ^ self.made.get();
         self.made.set(self.made.get().wrapping_add(0x9e37_79b9_7f4a_7c15));
-        Ok(content::values(self.records.as_ref().ok_or(Why::Off)?, route, contents, random))
+        Ok(values(self.records.as_ref().ok_or(Why::Off)?, route, contents, random))
     }
 
     /// Counts an answer; whether Python hears of it, for the access log.
@@ -141,5 +143,73 @@ impl Planes {
     /// The client of a request of the plane has gone.
     pub fn left(&mut self, connection: u64, route: Route, now: Instant) {
         self.asks.push_back(Ask { by: Asker { connection, lane: 0, verb: 0, began: now }, what: What::Left { route } });
+    }
+}
+
+impl Front {
+    /// Answers what the plane has served by what `write` writes; nothing if nobody asks it any more.
+    fn answer_of(&mut self, connection: u64, write: impl FnOnce(&Repeats, &mut Vec<u8>)) {
+        let mut json = std::mem::take(&mut self.planes.json);
+        json.clear();
+        if let Some((asked, repeats)) =
+            self.asked(connection).and_then(|asked| Some((asked, asked.repeats.as_deref()?)))
+        {
+            write(repeats, &mut json);
+            let (head, now) = (repeats.head(), Instant::now());
+            let line = (asked.lane, repeats.verb as u64, asked.began.unwrap_or(now));
+            self.reply(connection, head, &json, now);
+            if self.planes.has_line() {
+                self.tell_served(connection, line, now);
+            }
+        }
+        self.planes.json = json;
+    }
+
+    /// Tells Python of an answer that has a line in its access log.
+    fn tell_served(&mut self, connection: u64, (lane, verb, began): (u64, u64, Instant), now: Instant) {
+        let took_us = now.saturating_duration_since(began).as_micros() as u64;
+        let number = self.heads.last();
+        let slot = self.slots.of(connection).and_then(|slot| self.slots.get(slot));
+        let peer = slot.map_or_else(String::new, |connection| connection.peer.to_string());
+        self.batch.plane(|packer| news::write_served(packer, [lane, verb, took_us, number], &peer));
+    }
+}
+
+impl Clients for Front {
+    fn give(&mut self, connection: u64, messages: &[Delivery]) -> bool {
+        if !messages.is_empty() && self.is_gone(connection) {
+            return false;
+        }
+        self.answer_of(connection, |repeats, json| repeats.received(json, messages));
+        true
+    }
+
+    fn sent(&mut self, connection: u64, ids: &[[u8; 36]], at_ms: u64) {
+        self.answer_of(connection, |repeats, json| repeats.sent(json, ids, at_ms));
+    }
+
+    fn acted(&mut self, connection: u64, done: &[Done]) {
+        let texts = self.planes.words.clone();
+        let results: Vec<(&Word, u64)> =
+            done.iter().filter_map(|done| Some((texts.get(usize::from(done.word))?, done.visible_ms))).collect();
+        self.answer_of(connection, |repeats, json| repeats.acted(json, &results));
+    }
+
+    fn pass(&mut self, connection: u64, why: Why) -> bool {
+        let is_passed = self.passed(connection, Instant::now());
+        if is_passed {
+            self.planes.whys.note(why);
+        }
+        is_passed
+    }
+
+    fn tell(&mut self, news: News) {
+        let call = match &news {
+            News::Failed { connection, .. } => {
+                self.asked(*connection).and_then(|asked| asked.repeats.as_ref()?.call.clone())
+            }
+            _ => None,
+        };
+        self.batch.plane(|packer| news::write(packer, &news, call.as_ref()));
     }
 }

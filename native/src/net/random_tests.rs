@@ -8,7 +8,7 @@ use crate::chance::Chance;
 use crate::net::bounds::Bounds;
 use crate::net::connection::State;
 use crate::net::front::{Front, Reads};
-use crate::net::held::Held;
+use crate::net::output::Held;
 use crate::pack::Packer;
 
 /// Of all that is done; another one does other things.

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::net::IpAddr;
 
-use crate::net::idle::counted_as;
-use crate::net::slots::Slots;
+use crate::net::door::counted_as;
+use crate::net::door::Slots;
 
 /// What each is counted for besides its bytes.
 const COST: usize = 4 * 1024;

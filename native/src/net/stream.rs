@@ -1,10 +1,11 @@
 //! A connection to a server: TCP or a unix socket, encrypted or not. Nothing here waits.
+//! `Ready` is what the poll says of a socket.
 
 use std::io::{ErrorKind, Read, Result, Write};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use mio::event::Source;
+use mio::event::{Event, Source};
 use mio::net::{TcpStream, UnixStream};
 use mio::{Interest, Registry, Token};
 use rustls::pki_types::ServerName;
@@ -185,5 +186,23 @@ impl Write for Socket {
 
     fn flush(&mut self) -> Result<()> {
         Ok(())
+    }
+}
+
+pub struct Ready {
+    pub token: Token,
+    pub is_readable: bool,
+    pub has_end: bool,
+    pub is_writable: bool,
+}
+
+impl Ready {
+    pub fn of(event: &Event) -> Self {
+        Self {
+            token: event.token(),
+            is_readable: event.is_readable(),
+            has_end: event.is_read_closed() || event.is_error(),
+            is_writable: event.is_writable(),
+        }
     }
 }

@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
+use super::ask::{size, Value};
 use super::clients::{Clients, Fault, News};
-use super::content::{size, Value};
 use super::counts::InHand;
 use super::limits::Limits;
 

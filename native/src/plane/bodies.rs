@@ -4,8 +4,8 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::ask::{size, Value};
 use super::calls::Caller;
-use super::content::{size, Value};
 use super::format::record::{Attribute, Found, Packed};
 use super::leased::Leased;
 use super::queue::Queue;

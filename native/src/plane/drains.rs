@@ -11,13 +11,13 @@ use std::time::Instant;
 
 use super::append::{Appended, Appender};
 use super::calls::{Caller, Script};
+use super::calls::{Template, Values};
 use super::clients::{Clients, News};
 use super::ended::{End, Ended};
 use super::format::journal::Journal;
 use super::format::Produced;
 use super::kafka::Until;
 use super::redis::{Failure, Reply};
-use super::template::{Template, Values};
 use super::Plane;
 use crate::pack::{NotThere, Read, Unpacker};
 

@@ -3,13 +3,13 @@
 use std::time::Instant;
 
 use super::ask::{Asker, Handles};
+use super::calls::{encoded, Rows, Values};
 use super::calls::{good, Call, Caller, Script};
 use super::clients::{Clients, Done, News, Word};
 use super::format::ids::{read_handle, Handle};
 use super::queue::Queue;
 use super::redis::{Failure, Reply};
 use super::routes::Route;
-use super::template::{encoded, Rows, Values};
 use super::unit::{Act, Row};
 use super::whys::Why;
 use super::Plane;

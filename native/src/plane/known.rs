@@ -1,6 +1,13 @@
-//! What is known of a partition under a tag: whether it may have something, and how much is leased of it.
+//! What is known of a partition under a tag: whether it may have something, how much is leased of it, and
+//! how many messages are leased ahead.
+//!
+//! `Unheard` is what became receivable while nobody waited in Python, which takes what it knows of
+//! partitions for true: it asks for this before it asks Redis.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
+
+use crate::pack::Packer;
 
 #[derive(Debug)]
 pub struct Known {
@@ -46,5 +53,72 @@ impl Known {
     pub fn forget(&mut self, now: Instant) {
         self.due = Some(now);
         self.head_ms = 0;
+    }
+}
+
+/// How many messages were handed out lately: as many are leased ahead of the next receives.
+#[derive(Debug)]
+pub struct Pace {
+    began: Instant,
+    before: usize,
+    count: usize,
+    paused_until: Instant,
+}
+
+impl Pace {
+    pub fn new(now: Instant) -> Self {
+        Self { began: now, before: 0, count: 0, paused_until: now }
+    }
+
+    pub fn note(&mut self, count: usize, span: Duration, now: Instant) {
+        if now - self.began >= span {
+            self.before = if now - self.began < 2 * span { self.count } else { 0 };
+            self.began = now;
+            self.count = 0;
+        }
+        self.count += count;
+    }
+
+    pub fn pause(&mut self, until: Instant) {
+        self.paused_until = self.paused_until.max(until);
+    }
+
+    /// Whether nothing is leased ahead now.
+    pub fn is_paused(&self, now: Instant) -> bool {
+        now < self.paused_until
+    }
+
+    pub fn wanted(&self, span: Duration, now: Instant) -> usize {
+        if now - self.began >= 2 * span || self.is_paused(now) {
+            return 0;
+        }
+        self.before.max(self.count)
+    }
+}
+
+/// By queue and partition: since when there may be something (ms).
+#[derive(Debug, Default)]
+pub struct Unheard(pub(super) BTreeMap<(u64, usize), i64>);
+
+impl Unheard {
+    pub fn note(&mut self, queue: u64, partition: usize, head_ms: i64) {
+        let earliest = self.0.entry((queue, partition)).or_insert(head_ms);
+        *earliest = head_ms.min(*earliest);
+    }
+
+    /// Takes what is noted of a queue: partitions, and since when.
+    pub fn take_of(&mut self, queue: u64, partitions: usize) -> impl Iterator<Item = (usize, i64)> + '_ {
+        (0..partitions).filter_map(move |partition| Some((partition, self.0.remove(&(queue, partition))?)))
+    }
+
+    /// Tells all, as queue, partition, since when.
+    pub fn take(&mut self, packer: &mut Packer) {
+        packer.array(self.0.len());
+        for ((queue, partition), head_ms) in std::mem::take(&mut self.0) {
+            packer.array(3);
+            packer.uint(queue);
+            packer.uint(partition as u64);
+            packer.uint(u64::try_from(head_ms).unwrap_or(0));
+        }
     }
 }

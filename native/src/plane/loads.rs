@@ -3,15 +3,15 @@
 use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
+use super::ask::Value;
 use super::batches::Send;
 use super::calls::{Call, Caller, Script, Trouble};
+use super::calls::{Rows, Values};
 use super::clients::{Clients, News};
-use super::content::Value;
 use super::counts::Key;
 use super::format::record::Packed;
 use super::redis::{put_number, put_word, Reply};
 use super::sends::Append;
-use super::template::{Rows, Values};
 use super::Plane;
 
 /// How long an answer waits for Redis, which is not needed for it.

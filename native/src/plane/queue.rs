@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use super::batches::Sends;
 use super::calls::Script;
+use super::calls::Template;
 use super::tag::Tag;
-use super::template::Template;
 use super::unit::{Act, OfTag, Unit};
 
 pub struct Queue {

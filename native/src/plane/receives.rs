@@ -2,12 +2,12 @@
 
 use std::time::{Duration, Instant};
 
+use super::calls::Values;
 use super::calls::{Asked, Call, Caller, Script, Trouble};
 use super::clients::{Clients, Delivery, News};
 use super::leased::leased;
 use super::redis::Reply;
 use super::tag::{Held, Step};
-use super::template::Values;
 use super::unit::{Unit, TELL};
 use super::whys::Why;
 use super::Plane;

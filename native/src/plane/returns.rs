@@ -4,11 +4,11 @@
 use std::collections::BTreeSet;
 use std::time::Instant;
 
+use super::calls::{encoded, Rows, Values};
 use super::calls::{Call, Caller, Script, Trouble, UnderWay};
 use super::clients::{Clients, News};
 use super::redis::Reply;
 use super::tag::Held;
-use super::template::{encoded, Rows, Values};
 use super::Plane;
 use crate::pack::Packer;
 

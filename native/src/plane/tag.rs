@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::known::Known;
+use super::known::Pace;
 use super::limits::Limits;
-use super::pace::Pace;
 use super::unit::Kept;
 use super::waits::Waiter;
 

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::append::{Appended, Appender};
+use super::ask::{values, Content};
 use super::ask::{Ask, Asker, Handles, Held, What};
 use super::calls::Caller;
 use super::clients::{Clients, Delivery, Done, Fault, News};
-use super::content::{values, Content};
 use super::format::Produced;
 use super::kafka::Until;
 use super::redis::{Failure, Reply};

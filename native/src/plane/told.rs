@@ -14,9 +14,9 @@ use super::queue::Queue;
 use super::redis::{Address, Limits as RedisLimits, Redis, Script};
 use super::routes::Route;
 
+use super::calls::Template;
 use super::limits::Limits;
 use super::tag::Tag;
-use super::template::Template;
 use super::unit::{Acts, OfTag, Unit};
 use super::Plane;
 use crate::pack::{NotThere, Read, Unpacker};

@@ -4,9 +4,9 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::calls::Template;
 use super::format::ids::Ids;
 use super::format::record::{Attribute, Parts};
-use super::template::Template;
 use crate::replies::Digest32;
 
 /// Python hears of traffic on a unit so often.

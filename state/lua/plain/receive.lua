@@ -14,14 +14,14 @@ do
       local t = call('TIME')
       now = t[1] * 1000 + math.floor(t[2] / 1000)
     end
-    now = math.max(now, tonumber(m[8] or '0')) -- as include/guard.lua, unit_clock
+    now = math.max(now, tonumber(m[8] or '0')) -- as include/unit.lua, unit_clock
     local max, until_ms, due, since = tonumber(ARGV[4]), tonumber(ARGV[13]), {}, {}
     until_ms = until_ms > 0 and math.min(until_ms, now) or now
     local plain = #call('ZRANGEBYSCORE', visible, '-inf', now - ARGV[8], 'LIMIT', 0, 1) == 0
     if plain then
       local rows = call('ZRANGEBYSCORE', visible, '-inf', until_ms, 'WITHSCORES', 'LIMIT', 0, max + 1)
       for i = 1, #rows / 2 do due[i], since[i] = rows[2 * i - 1], rows[2 * i] end
-      -- As include/oldest.lua: where numbers of digits may differ within a ms, the order of Redis is not that of the
+      -- As include/head.lua: where numbers of digits may differ within a ms, the order of Redis is not that of the
       -- log.
       for i = 2, #due do plain = plain and #due[i] == #due[1] end
       if due[max + 1] then

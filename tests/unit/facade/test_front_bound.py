@@ -15,7 +15,7 @@ from facade.http.sockets.listener import Listener, Served
 pytestmark = pytest.mark.usefixtures("library")
 
 MOST = 3
-IDLE_S = 1.0  # native/src/net/idle.rs
+IDLE_S = 1.0  # native/src/net/door.rs
 
 
 async def deaf(scope: Any, receive: Any, send: Any) -> None:

@@ -82,7 +82,7 @@ def test_flags_and_bounds_are_the_same() -> None:
 
 
 def test_places_of_a_call_have_the_same_numbers() -> None:
-    theirs = {name: int(number) for number, name in re.findall(r"(\d+) => Slot::(\w+)", read("plane/template.rs"))}
+    theirs = {name: int(number) for number, name in re.findall(r"(\d+) => Slot::(\w+)", read("plane/calls.rs"))}
     ours = {
         "Now": calls.NOW,
         "Most": calls.MOST,

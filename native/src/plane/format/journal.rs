@@ -1,5 +1,5 @@
 //! Records of the journal, as `engine/journal/outbox.py` makes them of the entries that scripts have left
-//! in the outbox of a unit (`state/lua/include/journal.lua`): MessagePack there, Avro in Kafka.
+//! in the outbox of a unit (`state/lua/include/unit.lua`): MessagePack there, Avro in Kafka.
 
 use super::avro::{data, long};
 use crate::pack::{NotThere, Read, Unpacker};

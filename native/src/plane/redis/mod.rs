@@ -19,7 +19,6 @@ mod redis_tests;
 mod resp;
 #[cfg(test)]
 mod resp_tests;
-mod turn;
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
