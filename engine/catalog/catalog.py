@@ -3,7 +3,7 @@ has all of it in memory.
 
 A write returns when this worker has applied it; another worker applies it within milliseconds, or
 at once by `sync`. Changes of one name are made under a lock (`change`), so that they come one after
-the other; what a worker writes that has lost the lock meanwhile does not count (`precedence.py`),
+the other; what a worker writes that has lost the lock meanwhile does not count (`candidates.py`),
 nor does what no worker of this installation has sealed (`seal.py`).
 Longer than 250 lines: the records in memory and the right to change them are one thing to all who
 use it.
@@ -16,9 +16,8 @@ import contextlib
 import logging
 from collections.abc import AsyncIterator
 
-from engine.catalog.candidates import Candidates
+from engine.catalog.candidates import Candidates, Precedence
 from engine.catalog.control_topics import KEPT, topics_of
-from engine.catalog.precedence import Precedence
 from engine.catalog.repairs import Repairs
 from engine.catalog.seal import Broken, Reason, Seal
 from engine.catalog.tables import ControlRecord, Tables

@@ -4,7 +4,7 @@ Each record of the control topic, also each that deletes, carries a seal in the 
 tag of AES-256-GCM under a key that only the service's secret gives. The tag covers the topic, the
 record's key, its content, what its writer had seen (`SEEN`), and when it was sealed. So a record
 can't be made or altered without the secret, nor be moved to another key or installation, nor be
-played back: within an hour `precedence.py` knows that something came after it, and later its time
+played back: within an hour `candidates.py` knows that something came after it, and later its time
 is too far from the log's. Records of some kinds are encrypted, too (HIDDEN).
 """
 

@@ -13,8 +13,7 @@ from engine.loading.owner import UnitOwner
 from engine.log.client.plane_options import plane_options
 from engine.meters.meters import Meters
 from engine.plane import library as lib
-from engine.plane.allowances import Allowances
-from engine.plane.drains import Drains
+from engine.plane.drains import Allowances, Drains
 from engine.plane.news import PlaneNews
 from engine.plane.plane import Opened, Plane
 from engine.receive.parts import ReceiveParts

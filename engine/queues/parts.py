@@ -22,8 +22,7 @@ from engine.queues.lives.topic_loss import TopicGuard
 from engine.queues.overview.collector import Collector
 from engine.queues.overview.counting import Counting
 from engine.queues.overview.overview import History, Overview
-from engine.queues.overview.sampler import Sampler
-from engine.queues.overview.saving import Saving
+from engine.queues.overview.sampler import Sampler, Saving
 from engine.queues.queues import Pauses, Policies, Purges, Queues
 from engine.queues.records import QueueRecords
 from engine.queues.tags import Tags

@@ -11,8 +11,7 @@ from engine.engine import Engine
 from engine.errors import LogUnavailable
 from engine.queues.overview.overview import History
 from engine.queues.overview.rings import SPANS
-from engine.queues.overview.sampler import SAVED_MS, Sampler
-from engine.queues.overview.saving import Saving
+from engine.queues.overview.sampler import SAVED_MS, Sampler, Saving
 from schemas.records.settings import QueueSettings
 from schemas.topics import history_topic
 from state.shared.history import HistoryStore

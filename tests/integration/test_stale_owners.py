@@ -681,14 +681,14 @@ def test_each_place_that_writes_to_kafka_is_known_here() -> None:
         # what a worker has counted in a minute, which is true whenever it comes; repeats are
         # dropped
         "reporter.append",
-        "topics.keep",  # of a topic that is adopted; what it is told for a while it keeps at least
-        "topics._adopt",  # deletes an empty topic; under `Change.check`, as `Deletions.finish`
-        "lag.commit",  # what Kafka's own tools show; the owner writes it again
-        "deletions.finish",
-        "purges.purge",
+        "making.keep",  # of a topic that is adopted; what it is told for a while it keeps at least
+        "making._adopt",  # deletes an empty topic; under `Change.check`, as `Deletions.finish`
+        "renewals.commit",  # what Kafka's own tools show; the owner writes it again
+        "making.finish",
+        "queues.purge",
         # what charts show, by which nothing is decided; one that is older than what a successor has
         # saved is what a restored history ends with, until that changes
-        "saving.save",
+        "sampler.save",
         "sender._store",  # a sender is no owner: its message is what its client asked for, whenever it comes
         "snapshots._drop_replaced",  # tombstones of earlier epochs, which no reader uses after our position
         "snapshots._take",  # a mark: whoever appends it last begins the highest epoch

@@ -7,7 +7,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.catalog.precedence import REMEMBER_MS, Precedence
+from engine.catalog.candidates import REMEMBER_MS, Precedence
 
 DAY = 86_400_000
 
