@@ -28,7 +28,12 @@ class Engine:
         """`traces`: hears of messages, None = nobody does."""
         self.settings = settings
         self.parts = parts = wire(settings)
-        base, messages, administration, transacted = parts.base, parts.messages, parts.administration, parts.transactions
+        base, messages, administration, transacted = (
+            parts.base,
+            parts.messages,
+            parts.administration,
+            parts.transactions,
+        )
         watching, catalog, access, callers = parts.watching, base.catalog, base.access, administration.callers
         self.log, self.store, self.catalog, self.audit = base.log, base.store, catalog, callers.audit
         self.plane_news = parts.units.plane_news

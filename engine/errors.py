@@ -272,7 +272,9 @@ class NotStored(Unavailable):
         """What a send to a queue is told whose time ended before anything of it was given to
         Kafka.
         """
-        return cls(f"the send to queue {queue!r} waited until its time was over, and nothing of it was stored: it may be sent again")
+        return cls(
+            f"the send to queue {queue!r} waited until its time was over, and nothing of it was stored: it may be sent again"
+        )
 
 
 class StoreUnavailable(Unavailable):

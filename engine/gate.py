@@ -49,7 +49,9 @@ def bounded(seconds: float) -> Callable[[Callable[P, Coroutine[Any, Any, T]]], C
                 await cancel_all(task)
                 raise
             if not task.done():
-                raise LogUnavailable(f"{verb.__name__} took longer than {seconds:g} s: it goes on, and its outcome is unknown")
+                raise LogUnavailable(
+                    f"{verb.__name__} took longer than {seconds:g} s: it goes on, and its outcome is unknown"
+                )
             return task.result()
 
         return answered
@@ -60,7 +62,9 @@ def bounded(seconds: float) -> Callable[[Callable[P, Coroutine[Any, Any, T]]], C
 class Gate:
     """One per worker. Any number of tasks may pass at once."""
 
-    def __init__(self, settings: EngineSettings, catalog: Catalog, access: Access, quotas: Quotas, meters: Meters) -> None:
+    def __init__(
+        self, settings: EngineSettings, catalog: Catalog, access: Access, quotas: Quotas, meters: Meters
+    ) -> None:
         self._catalog = catalog
         self._access = access
         self._quotas = quotas
@@ -70,7 +74,9 @@ class Gate:
         self.note: Final = meters.note  # of a request that was answered
         self.is_bound: Final = quotas.bound  # whether anything bounds the use of a queue
 
-    async def queue(self, by: Principal, verb: Verb, name: str, tag: str | None = None, *, until: float | None = None) -> Queue:
+    async def queue(
+        self, by: Principal, verb: Verb, name: str, tag: str | None = None, *, until: float | None = None
+    ) -> Queue:
         """Returns the queue, with which `by` may do `verb`. Raises QueueNotFound also for one with
         which they may do nothing, after the same wait; NotAuthorised.
 
@@ -92,12 +98,16 @@ class Gate:
     async def sync(self, until: float | None = None) -> None:
         """Returns when all that was written before is known here. Raises LogUnavailable."""
         until = asyncio.get_running_loop().time() + MESSAGES_S if until is None else until
-        await before(until, self._catalog.sync(), lambda: LogUnavailable("Kafka does not say whether the queue is there"))
+        await before(
+            until, self._catalog.sync(), lambda: LogUnavailable("Kafka does not say whether the queue is there")
+        )
 
     def known(self, by: Principal, verb: Verb, name: str, tag: str | None = None) -> Queue | None:
         """As `queue`, without waiting; None = this worker may not have heard of it."""
         queue = self._catalog.queues.get(full(by.account, name) if by.account else name)
-        if queue is None or not (by.admin or self._access.may(by, verb, queue, tag or "") or self._access.knows(by, queue)):
+        if queue is None or not (
+            by.admin or self._access.may(by, verb, queue, tag or "") or self._access.knows(by, queue)
+        ):
             return None
         self._access.authorise(by, verb, queue, tag or "")
         return queue

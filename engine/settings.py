@@ -144,22 +144,34 @@ class EngineSettings(Section):
         hidden=True,
     )
     topic_prefix: str = setting(DEFAULT_PREFIX, "First part of every topic and Redis key.")
-    auth: str = setting("open", "open (the claimed key id is the principal; loopback only) or required.", words=("open", "required"))
+    auth: str = setting(
+        "open", "open (the claimed key id is the principal; loopback only) or required.", words=("open", "required")
+    )
     secret: str = setting(
         "leaseway-insecure-default",
         "Secret that signs receipt handles and message ids, and seals keys and settings in Kafka; the same for all workers.",
         secret=True,
     )
-    secret_old: str = setting("", "One more secret whose seals and signatures are accepted, while the secret is changed.", secret=True)
+    secret_old: str = setting(
+        "", "One more secret whose seals and signatures are accepted, while the secret is changed.", secret=True
+    )
     admin_key_id: str = setting("admin", "Key id of the first administrator.")
     admin_key_secret: str = setting("", "Secret of the first administrator; needed when auth is required.", secret=True)
-    admin_key_secret_old: str = setting("", "One more secret of the first administrator, while it is changed.", secret=True)
+    admin_key_secret_old: str = setting(
+        "", "One more secret of the first administrator, while it is changed.", secret=True
+    )
     replication_factor: int = setting(1, "Replication factor of topics, {within}.", within=(1, 5))
-    flush_messages: int = setting(0, "flush.messages of topics: 1 = fsync before the answer, 0 = Kafka's default.", within=(0, 1_000_000))
+    flush_messages: int = setting(
+        0, "flush.messages of topics: 1 = fsync before the answer, 0 = Kafka's default.", within=(0, 1_000_000)
+    )
     max_queues: int = setting(20_000, "Queues of the service, about, {within}.", within=(1, 1_000_000))
-    max_partitions: int = setting(100_000, "Partitions of all queues together, about, {within}.", within=(1, 10_000_000))
+    max_partitions: int = setting(
+        100_000, "Partitions of all queues together, about, {within}.", within=(1, 10_000_000)
+    )
     max_waits: int = setting(
-        10_000, "Receives of one principal that wait at a worker, {within}; a worker has 20000 in all.", within=(1, 20_000)
+        10_000,
+        "Receives of one principal that wait at a worker, {within}; a worker has 20000 in all.",
+        within=(1, 20_000),
     )
     quotas: str = setting(
         "default",
@@ -168,9 +180,13 @@ class EngineSettings(Section):
     )
     default_partitions: int = setting(4, "Partitions of a queue that names none, {within}.", within=(1, 64))
     journal_partitions: int = setting(4, "Partitions of the journal when it is first made, {within}.", within=(1, 64))
-    window_messages: int = setting(8000, "Message bodies that Redis keeps for each partition and tag, {within}.", within=(10, 1_000_000))
+    window_messages: int = setting(
+        8000, "Message bodies that Redis keeps for each partition and tag, {within}.", within=(10, 1_000_000)
+    )
     window_bytes: int = setting(
-        6_000_000, "Bytes of bodies that Redis keeps for each partition and tag, {within}.", within=(65_536, 1_000_000_000)
+        6_000_000,
+        "Bytes of bodies that Redis keeps for each partition and tag, {within}.",
+        within=(65_536, 1_000_000_000),
     )
     kept_bytes: int = setting(
         64_000_000,
@@ -183,7 +199,9 @@ class EngineSettings(Section):
         words=("auto", "off"),
     )
     send_timeout_ms: int = setting(
-        10_000, "How long a send may take from its request on, before it fails with 503, {within} ms.", within=(1000, 60_000)
+        10_000,
+        "How long a send may take from its request on, before it fails with 503, {within} ms.",
+        within=(1000, 60_000),
     )
     start_wait_s: int = setting(
         0,
@@ -191,21 +209,29 @@ class EngineSettings(Section):
         within=(0, 86_400),
     )
     transaction_immunity_ms: int = setting(
-        6_000, "How long nobody is asked about a transaction whose prepare names no time, {within} ms.", within=(0, 43_200_000)
+        6_000,
+        "How long nobody is asked about a transaction whose prepare names no time, {within} ms.",
+        within=(0, 43_200_000),
     )
     transaction_interval_ms: int = setting(
         60_000, "How long after a check of a transaction the next one comes, {within} ms.", within=(1_000, 3_600_000)
     )
-    transaction_checks: int = setting(15, "How often producers are asked about a transaction, {within}.", within=(1, 1_000))
+    transaction_checks: int = setting(
+        15, "How often producers are asked about a transaction, {within}.", within=(1, 1_000)
+    )
     transaction_exhausted: str = setting(
         "rollback",
         "What becomes of a transaction when the last check is not answered: rollback, commit, or keep (until it is too old).",
         words=("rollback", "commit", "keep"),
     )
     transaction_age_ms: int = setting(
-        259_200_000, "A transaction that is open for so long is rolled back, {within} ms.", within=(60_000, 1_209_600_000)
+        259_200_000,
+        "A transaction that is open for so long is rolled back, {within} ms.",
+        within=(60_000, 1_209_600_000),
     )
-    transactions_per_queue: int = setting(20_000, "Open transactions of a queue, about, {within}.", within=(1, 1_000_000))
+    transactions_per_queue: int = setting(
+        20_000, "Open transactions of a queue, about, {within}.", within=(1, 1_000_000)
+    )
     transactions_open: int = setting(50_000, "Open transactions of all queues, about, {within}.", within=(1, 1_000_000))
     webhook_addresses: str = setting(
         "public",
@@ -219,11 +245,15 @@ class EngineSettings(Section):
     smtp_host: str = setting("", "SMTP server through which owners of queues get mail; empty = no mail.")
     smtp_port: int = setting(25, "Port of the SMTP server, {within}.", within=(1, 65535))
     smtp_tls: str = setting(
-        "no", "How the SMTP server is spoken to: no (plain), starttls, or tls (from the first byte).", words=("no", "starttls", "tls")
+        "no",
+        "How the SMTP server is spoken to: no (plain), starttls, or tls (from the first byte).",
+        words=("no", "starttls", "tls"),
     )
     smtp_user: str = setting("", "User at the SMTP server; empty = none is named.")
     smtp_password: str = setting("", "Password of that user.", secret=True)
-    smtp_from: str = setting("leaseway@localhost", "Sender of mail.", form=(r"[^\s@]{1,64}@[^\s@]{1,190}", "an address"))
+    smtp_from: str = setting(
+        "leaseway@localhost", "Sender of mail.", form=(r"[^\s@]{1,64}@[^\s@]{1,190}", "an address")
+    )
     meter_minute_s: int = setting(
         60, "For tests only: length of a minute of meters and alerts, {within} s; the same for all.", within=(1, 60)
     )

@@ -130,13 +130,21 @@ def create_app(settings: Settings, engine: Engine | None = None, tls: SSLContext
         )
         document = document_of(described)
         peers = peers_of(settings.auth, settings.trust_proxy)
-        return fastapi_app(verbs, (*described, *documents(document, settings.console_url)), serve, peers, document, lifespan)
+        return fastapi_app(
+            verbs, (*described, *documents(document, settings.console_url)), serve, peers, document, lifespan
+        )
 
     hosts = Hosts(settings.hosts) if settings.auth == "open" else None
     dialects = [make(verbs, settings) for make in DIALECTS]
-    lanes = {LANES[type(one)]: one.lanes(counts, hosts) for one in dialects if isinstance(one, SqsDialect | EmqDialect | NativeDialect)}
+    lanes = {
+        LANES[type(one)]: one.lanes(counts, hosts)
+        for one in dialects
+        if isinstance(one, SqsDialect | EmqDialect | NativeDialect)
+    }
     routes, trusts, access = None, settings.trust_proxy == "yes", AccessLog(settings.access_log_every)
     if not of_settings(settings):
         signed, traced = settings.auth != "open", tracing is not None
         routes = AllLanes(verbs, counts, access, lanes, signed=signed, trusts_proxy=trusts, is_traced=traced)
-    return Front(dialects, intake, counts, rest, hosts, verbs.audit, routes, access=access, spans=tracing, trusts_proxy=trusts)
+    return Front(
+        dialects, intake, counts, rest, hosts, verbs.audit, routes, access=access, spans=tracing, trusts_proxy=trusts
+    )

@@ -19,7 +19,8 @@ class ServerSettings(Section):
     host: str = setting("127.0.0.1", "Address the facade listens on.")
     port: int = setting(9400, "Port the facade listens on, {within}.", within=(1, 65535))
     tls_cert: str = setting(
-        "", "File with the certificate for HTTPS and its chain, in PEM; it is read again when it changes. Empty = plain HTTP."
+        "",
+        "File with the certificate for HTTPS and its chain, in PEM; it is read again when it changes. Empty = plain HTTP.",
     )
     tls_key: str = setting("", "File with the key of that certificate, in PEM.")
     trust_proxy: str = setting(
@@ -48,10 +49,14 @@ class ServerSettings(Section):
         form=(r"[A-Za-z0-9_.:-]{0,80}", "up to 80 letters, digits, `_`, `.`, `:` or `-`"),
     )
     log_level: str = setting(
-        "info", "Which lines the log has: info, or debug, which adds each handle that was stale and why.", words=("info", "debug")
+        "info",
+        "Which lines the log has: info, or debug, which adds each handle that was stale and why.",
+        words=("info", "debug"),
     )
     log_format: str = setting(
-        "text", "How a line of the log is written: text, or json, an object with its words as fields.", words=("text", "json")
+        "text",
+        "How a line of the log is written: text, or json, an object with its words as fields.",
+        words=("text", "json"),
     )
     access_log_every: int = setting(
         0,
@@ -75,7 +80,9 @@ class SqsSettings(Section):
     """What SQS clients are told, and what they may do."""
 
     sqs_account: str = setting(
-        "000000000000", "Account of queue URLs and ARNs of SQS, {form}; clients may name any.", form=(r"[0-9]{12}", "12 digits")
+        "000000000000",
+        "Account of queue URLs and ARNs of SQS, {form}; clients may name any.",
+        form=(r"[0-9]{12}", "12 digits"),
     )
     sqs_region: str = setting(
         "us-east-1",
@@ -88,7 +95,9 @@ class SqsSettings(Section):
         words=("", "account", "region", "account,region"),
     )
     sqs_limits: str = setting(
-        "aws", "Limits of SQS clients: aws, or wide (delay to 30 days, batches of 100, waits to 60 s).", words=("aws", "wide")
+        "aws",
+        "Limits of SQS clients: aws, or wide (delay to 30 days, batches of 100, waits to 60 s).",
+        words=("aws", "wide"),
     )
     sqs_cool_down_s: int = setting(
         0,
@@ -102,7 +111,9 @@ class EmqSettings(Section):
     """What EMQ clients mean."""
 
     emq_permissions: str = setting(
-        "new", "How EMQ clients number permissions: new, or old (before 2017-09: 9 is FULL_CONTROL).", words=("new", "old")
+        "new",
+        "How EMQ clients number permissions: new, or old (before 2017-09: 9 is FULL_CONTROL).",
+        words=("new", "old"),
     )
 
 
@@ -111,7 +122,9 @@ class MnsSettings(Section):
     """What MNS clients get."""
 
     mns_priority: str = setting(
-        "yes", "yes: queues made through MNS have priorities, and 16 partitions; no: all of their messages are alike.", words=("yes", "no")
+        "yes",
+        "yes: queues made through MNS have priorities, and 16 partitions; no: all of their messages are alike.",
+        words=("yes", "no"),
     )
     mns_missing_deleted: str = setting(
         "no", "yes: an MNS client may delete a queue that is not there; no: that is QueueNotExist.", words=("no", "yes")
@@ -126,7 +139,10 @@ class RocketmqSettings(Section):
     rocketmq_zones: str = setting(
         "",
         "Zones of RocketMQ clients that sign local time as if it were UTC, as +08:00,-03:30, or any; UTC and this machine's are known.",
-        form=(r"(any|([+-](0\d|1[0-4]):[0-5]\d)(, *[+-](0\d|1[0-4]):[0-5]\d)*)?", "offsets from UTC with commas in between, or any"),
+        form=(
+            r"(any|([+-](0\d|1[0-4]):[0-5]\d)(, *[+-](0\d|1[0-4]):[0-5]\d)*)?",
+            "offsets from UTC with commas in between, or any",
+        ),
     )
     rocketmq_retries: str = setting(
         "sofa",
@@ -134,7 +150,9 @@ class RocketmqSettings(Section):
         words=("sofa", "rocketmq"),
     )
     rocketmq_max_attempts: int = setting(
-        17, "Deliveries before a message goes to the dead-letter queue of its consumer group, {within}.", within=(1, 1000)
+        17,
+        "Deliveries before a message goes to the dead-letter queue of its consumer group, {within}.",
+        within=(1, 1000),
     )
     rocketmq_max_delay_s: int = setting(
         259_200, "Farthest delivery time of a RocketMQ message from now, {within} s.", within=(1, 2_592_000)

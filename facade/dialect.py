@@ -142,7 +142,9 @@ class Audit(Protocol):
     def begin(self, peer: str) -> Any:
         """A request begins in this task; what comes of it is an `Asked`."""
 
-    async def end(self, asked: Any, operation: str, status: int, error: BaseException | None, request_id: str = "") -> None:
+    async def end(
+        self, asked: Any, operation: str, status: int, error: BaseException | None, request_id: str = ""
+    ) -> None:
         """It is answered. To be called when it failed, or its verb is not `quiet`."""
 
 

@@ -19,7 +19,12 @@ class BadProperty(ValueError):
 _SAME = frozenset(
     {
         *("security.protocol", "client.dns.lookup", "connections.max.idle.ms", "metadata.max.age.ms"),
-        *("socket.connection.setup.timeout.ms", "ssl.cipher.suites", "ssl.key.password", "sasl.oauthbearer.token.endpoint.url"),
+        *(
+            "socket.connection.setup.timeout.ms",
+            "ssl.cipher.suites",
+            "ssl.key.password",
+            "sasl.oauthbearer.token.endpoint.url",
+        ),
     }
 )
 _RENAMED = {
@@ -36,7 +41,13 @@ _PEM = {
     "ssl.keystore.key": "ssl.key.pem",
 }
 # What librdkafka reads, of what `for_librdkafka` returns.
-FILES = ("ssl.ca.location", "ssl.certificate.location", "ssl.key.location", "ssl.keystore.location", "https.ca.location")
+FILES = (
+    "ssl.ca.location",
+    "ssl.certificate.location",
+    "ssl.key.location",
+    "ssl.keystore.location",
+    "https.ca.location",
+)
 # What says how others are to be read, and what only the Java client needs.
 _READ_WITH_OTHERS = frozenset({"ssl.truststore.type", "ssl.keystore.type", "ssl.keystore.password"})
 _JAVA_ONLY = frozenset({"sasl.login.callback.handler.class"})
@@ -54,7 +65,11 @@ _TOKENS = {
     "ssl.truststore.location": "https.ca.location",
     "ssl.truststore.type": "",  # says how the other is to be read
 }
-_LOGINS: dict[str, dict[str, str]] = {"PlainLoginModule": _USERS, "ScramLoginModule": _USERS, "OAuthBearerLoginModule": _TOKENS}
+_LOGINS: dict[str, dict[str, str]] = {
+    "PlainLoginModule": _USERS,
+    "ScramLoginModule": _USERS,
+    "OAuthBearerLoginModule": _TOKENS,
+}
 
 
 def parse(lines: Iterable[str]) -> dict[str, str]:
@@ -131,7 +146,9 @@ def _login(text: str) -> dict[str, str]:
         raise BadProperty(f"sasl.jaas.config must name one of {', '.join(_LOGINS)}, and be required")
     options = _options(match[1], names, match[2].strip())
     if "ssl.truststore.location" in options and options.get("ssl.truststore.type") != "PEM":
-        raise BadProperty("sasl.jaas.config: the service reads PEM only, so say ssl.truststore.type=PEM with ssl.truststore.location")
+        raise BadProperty(
+            "sasl.jaas.config: the service reads PEM only, so say ssl.truststore.type=PEM with ssl.truststore.location"
+        )
     return {names[name]: value for name, value in options.items() if names[name]}
 
 
@@ -156,7 +173,12 @@ def _lines_of(name: str, pem: str) -> str:
     """
     lines: list[str] = []
     for block in _BLOCK.finditer(pem):
-        lines += [f"-----BEGIN {block[1]}-----", *textwrap.wrap(re.sub(r"\s", "", block[2]), 64), f"-----END {block[1]}-----", ""]
+        lines += [
+            f"-----BEGIN {block[1]}-----",
+            *textwrap.wrap(re.sub(r"\s", "", block[2]), 64),
+            f"-----END {block[1]}-----",
+            "",
+        ]
     if not lines:
         raise BadProperty(f"{name}: it has nothing that begins with -----BEGIN and ends with -----END in PEM")
     return "\n".join(lines)
@@ -171,7 +193,10 @@ def _packed_key_store(place: str, properties: Mapping[str, str]) -> dict[str, st
     return {"ssl.keystore.location": place, "ssl.keystore.password": properties.get("ssl.keystore.password", "")}
 
 
-_KEY_STORES: dict[str, Callable[[str, Mapping[str, str]], dict[str, str]]] = {"PEM": _pem_key_store, "PKCS12": _packed_key_store}
+_KEY_STORES: dict[str, Callable[[str, Mapping[str, str]], dict[str, str]]] = {
+    "PEM": _pem_key_store,
+    "PKCS12": _packed_key_store,
+}
 
 
 def _key_store(place: str, properties: Mapping[str, str]) -> dict[str, str]:

@@ -39,7 +39,9 @@ _OFFSET_BYTES = 6
 _HEAD = Layout(">B6sHH")
 _MS_BYTES = 6
 _TIME_BYTES = {version: (version - 1) * _MS_BYTES for version in (1, 2, 3)}
-_LAYOUTS = {version: Layout(f"{_HEAD.format}{_OFFSET_BYTES}sQ{time}s{_MAC_BYTES}s") for version, time in _TIME_BYTES.items()}
+_LAYOUTS = {
+    version: Layout(f"{_HEAD.format}{_OFFSET_BYTES}sQ{time}s{_MAC_BYTES}s") for version, time in _TIME_BYTES.items()
+}
 _OF_CHARS = {layout.size // 3 * 4: (version, layout.unpack) for version, layout in _LAYOUTS.items()}
 
 _TO_URL = bytes.maketrans(b"+/", b"-_")
@@ -95,13 +97,17 @@ def ids_of(secret: bytes, incarnation: str, partition: int) -> Callable[[int], s
             raise ValueError(f"offset {offset} does not fit into a message id")
         hasher = copy()
         hasher.update(offset.to_bytes(8))
-        return head + (_VARIANT | offset << DIGEST_BITS | int.from_bytes(hasher.digest()) >> _SPARE_BITS).to_bytes(8).hex("-", 6)
+        return head + (_VARIANT | offset << DIGEST_BITS | int.from_bytes(hasher.digest()) >> _SPARE_BITS).to_bytes(
+            8
+        ).hex("-", 6)
 
     return text
 
 
 @lru_cache(maxsize=4096)
-def _handle_head(secret: bytes, version: int, incarnation: str, partition: int, tag: int) -> tuple[bytes, Callable[[], blake2b]]:
+def _handle_head(
+    secret: bytes, version: int, incarnation: str, partition: int, tag: int
+) -> tuple[bytes, Callable[[], blake2b]]:
     """What handles of one partition and tag begin with, and what makes hashers that have seen
     it.
     """
@@ -216,7 +222,9 @@ class Handle(Struct, frozen=True, gc=False):
         """The handle: 52 URL-safe characters, without a time 44, with a deadline 60. Raises
         ValueError if a part is out of its range (our fault).
         """
-        return handles_of(secret, self.incarnation, self.partition, self.tag, self.nonce, self.leased_at_ms, self.until_ms)(self.offset)
+        return handles_of(
+            secret, self.incarnation, self.partition, self.tag, self.nonce, self.leased_at_ms, self.until_ms
+        )(self.offset)
 
     @classmethod
     def parse(cls, text: str, secret: bytes) -> Handle:

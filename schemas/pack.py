@@ -57,7 +57,14 @@ def _attributes(attributes: dict[str, Attribute]) -> bytes:
 
 
 def _origin(origin: Origin) -> bytes:
-    texts = (origin.from_id, origin.from_tag, origin.original_id, origin.original_queue, origin.original_tag, origin.reason)
+    texts = (
+        origin.from_id,
+        origin.from_tag,
+        origin.original_id,
+        origin.original_queue,
+        origin.original_tag,
+        origin.reason,
+    )
     numbers = (origin.receive_count, origin.first_received_at_ms, origin.original_sent_at_ms, origin.moved_at_ms)
     return b"".join((_SOME, *map(text, texts), *map(long, numbers), text(origin.note)))
 
@@ -129,7 +136,12 @@ def pack_snapshot(record: SnapshotRecord, head: bytes, deliveries: Any) -> bytes
     """`head` and the snapshot; `deliveries` = the parsed schema of that field. Raises ValueError or
     TypeError for what does not fit.
     """
-    parts = [head, text(record.queue), text(record.incarnation), *map(long, (record.partition, record.seq, record.at_ms))]
+    parts = [
+        head,
+        text(record.queue),
+        text(record.incarnation),
+        *map(long, (record.partition, record.seq, record.at_ms)),
+    ]
     if record.tags:
         parts.append(long(len(record.tags)))
     for tag in record.tags:

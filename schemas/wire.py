@@ -147,7 +147,9 @@ def decode(data: bytes) -> AnyRecord:
     """
     known = _READING.get(data[:_HEAD_BYTES])
     if known is None:
-        raise UndecodableRecord(f"the record starts with {data[:_HEAD_BYTES].hex() or 'nothing'}, which names no schema of ours")
+        raise UndecodableRecord(
+            f"the record starts with {data[:_HEAD_BYTES].hex() or 'nothing'}, which names no schema of ours"
+        )
     subject, written, newest = known
     fields = _fields(data, subject, written, newest)
     try:

@@ -87,15 +87,23 @@ class DeferredScripts:
     def __init__(self, units: UnitCaller) -> None:
         self.units: Final = units
 
-    async def deferred(self, unit: Unit, generation: int, tags: Sequence[int], *, ahead_ms: int, now_ms: int = 0) -> Deferred:
+    async def deferred(
+        self, unit: Unit, generation: int, tags: Sequence[int], *, ahead_ms: int, now_ms: int = 0
+    ) -> Deferred:
         """What the unit has deferred; of slots those that begin up to `ahead_ms` from now. Raises
         StateLost.
         """
         keys = self.units.of(unit)
         names = (keys.meta, keys.far, keys.except_, keys.pointers)
         early_ms = self.units.clock.early_ms  # due times, and so the slots, are of the log's clock
-        _, now, flat, rows = await self.units.scripts.run("deferred", names, (generation, now_ms, ahead_ms - early_ms, *tags))
-        return Deferred(now - early_ms, [(flat[i + 1], flat[i]) for i in range(0, len(flat), 2)], [_tag_deferred(*row) for row in rows])
+        _, now, flat, rows = await self.units.scripts.run(
+            "deferred", names, (generation, now_ms, ahead_ms - early_ms, *tags)
+        )
+        return Deferred(
+            now - early_ms,
+            [(flat[i + 1], flat[i]) for i in range(0, len(flat), 2)],
+            [_tag_deferred(*row) for row in rows],
+        )
 
     async def file(self, unit: Unit, epoch: int, offsets: Sequence[int]) -> None:
         """Forgets pointers that the wheel has. Raises Fenced."""
@@ -103,7 +111,16 @@ class DeferredScripts:
         await self.units.scripts.run("file", (keys.meta, keys.far, keys.except_, keys.pointers), (epoch, *offsets))
 
     async def bring(
-        self, unit: Unit, generation: int, epoch: int, tag: int, found: Mark, to: Mark, messages: Sequence[Pointed], *, now_ms: int = 0
+        self,
+        unit: Unit,
+        generation: int,
+        epoch: int,
+        tag: int,
+        found: Mark,
+        to: Mark,
+        messages: Sequence[Pointed],
+        *,
+        now_ms: int = 0,
     ) -> Brought:
         """Takes deferred messages into a tag's window, in the order of their due times and offsets:
         all that there are between the mark as it was `found` and `to`.
@@ -135,7 +152,9 @@ class DeferredScripts:
         """
         keys = self.units.of(unit)
         names = (keys.meta, keys.tag(tag).visible, keys.except_)
-        return list((await self.units.scripts.run("passed", names, (generation, now_ms, tag, below, int(only_due), max)))[1])
+        return list(
+            (await self.units.scripts.run("passed", names, (generation, now_ms, tag, below, int(only_due), max)))[1]
+        )
 
     async def redefer(
         self,
@@ -197,7 +216,15 @@ class DeferredScripts:
         return reply[0].decode().lower()  # type: ignore[no-any-return]
 
     async def cancel(
-        self, unit: Unit, generation: int, tags: Sequence[int], offset: int, due_ms: int, dues: Sequence[int], *, now_ms: int = 0
+        self,
+        unit: Unit,
+        generation: int,
+        tags: Sequence[int],
+        offset: int,
+        due_ms: int,
+        dues: Sequence[int],
+        *,
+        now_ms: int = 0,
     ) -> tuple[str, int]:
         """Settles one delayed message under all tags: (ok, due (nothing changed) or settled; seq of
         its journal entry, 0 = none).
@@ -244,7 +271,9 @@ class DeferredScripts:
         word, seq = await self.units.scripts.run("reschedule", self._message(keys, tags), arguments)
         return word.decode().lower(), seq
 
-    async def parked(self, unit: Unit, generation: int, tag: int, *, max: int, after: tuple[int, int] | None = None) -> list[Parked]:
+    async def parked(
+        self, unit: Unit, generation: int, tag: int, *, max: int, after: tuple[int, int] | None = None
+    ) -> list[Parked]:
         """The parked groups of a tag, by when the retention of their first messages ends, behind
         the one whose (until ms, offset) is `after`. Changes nothing. Raises StateLost.
         """
@@ -266,7 +295,9 @@ class DeferredScripts:
         t = keys.tag(tag)
         names = (keys.meta, t.visible, t.delivery, keys.body, keys.outbox, t.order, t.groups)
         channel = wake_channel(self.units.prefix, unit.incarnation)
-        word, seq, found = await self.units.scripts.run("unpark", names, (generation, now_ms, tag, channel, unit.partition, group, move_ms))
+        word, seq, found = await self.units.scripts.run(
+            "unpark", names, (generation, now_ms, tag, channel, unit.partition, group, move_ms)
+        )
         if word == b"NONE":
             return None
         offset, count, first, nonce, body = found

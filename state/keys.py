@@ -17,7 +17,21 @@ class Unit(Struct, frozen=True):
 class UnitKeys:
     """Keys of one unit, spelled once."""
 
-    __slots__ = ("_base", "_tags", "body", "dedup", "except_", "far", "ids", "meta", "origins", "outbox", "pending", "pointers", "refs")
+    __slots__ = (
+        "_base",
+        "_tags",
+        "body",
+        "dedup",
+        "except_",
+        "far",
+        "ids",
+        "meta",
+        "origins",
+        "outbox",
+        "pending",
+        "pointers",
+        "refs",
+    )
 
     def __init__(self, prefix: str, unit: Unit) -> None:
         self._base = f"{prefix}:{{{unit.incarnation}:{unit.partition}}}:"

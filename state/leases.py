@@ -52,7 +52,9 @@ def _received(reply: list[Any], parked: Sequence[int] = ()) -> Received:
         deadline_ms, fresh, since = first
         times = map(int, since.split())
         leased = [one if one.packed else replace(one, since_ms=next(times)) for one in leased]
-        leased += [Leased(offset, 1, now, deadline_ms, b"", since_ms) for offset, since_ms in zip(fresh, times, strict=True)]
+        leased += [
+            Leased(offset, 1, now, deadline_ms, b"", since_ms) for offset, since_ms in zip(fresh, times, strict=True)
+        ]
         if rows:
             leased.sort(key=lambda one: one.offset)
     return Received(
@@ -115,7 +117,9 @@ class LeaseScripts:
         for e in entries:
             arguments += (e.offset, e.packed, e.mask, e.move_key, e.reason, e.group, e.dedup, e.count)
         _, cursors, full, taken, seen, repeats, head_ms = await self.units.scripts.run("load", names, arguments)
-        return Loaded(cursors, [bool(f) for f in full], taken, seen, dict(zip(repeats[::2], repeats[1::2], strict=True)), head_ms)
+        return Loaded(
+            cursors, [bool(f) for f in full], taken, seen, dict(zip(repeats[::2], repeats[1::2], strict=True)), head_ms
+        )
 
     async def receive(
         self,
@@ -153,7 +157,9 @@ class LeaseScripts:
                 t = keys.tag(tag)
                 grouped = (*names, t.order, t.groups, *counted)
                 if kind == _FIFO:
-                    reply = await self.units.scripts.run("receive_fifo", grouped, (*arguments, at_once.per_group, at_once.park_count))
+                    reply = await self.units.scripts.run(
+                        "receive_fifo", grouped, (*arguments, at_once.per_group, at_once.park_count)
+                    )
                 else:
                     reply = await self.units.scripts.run("receive_fair", grouped, arguments)
             if reply[0] == b"OK":
@@ -234,19 +240,30 @@ class LeaseScripts:
         t = keys.tag(tag)
         names = (keys.meta, t.visible, t.delivery, keys.body, t.order, t.groups)
         _, out = await self.units.scripts.run(
-            "peek_next", names, (generation, now_ms, tag, max, max_receive_count, self.units.keep_ms(retention_ms), per_group)
+            "peek_next",
+            names,
+            (generation, now_ms, tag, max, max_receive_count, self.units.keep_ms(retention_ms), per_group),
         )
         rows = (out[i : i + 5] for i in range(0, len(out), 5))
         return [Next(off, count, first, since, bool(later)) for off, count, first, since, later in rows]
 
     async def ack(
-        self, unit: Unit, generation: int, tag: int, pairs: Sequence[tuple[int, ...]], *, late: bool = True, now_ms: int = 0
+        self,
+        unit: Unit,
+        generation: int,
+        tag: int,
+        pairs: Sequence[tuple[int, ...]],
+        *,
+        late: bool = True,
+        now_ms: int = 0,
     ) -> Acked:
         """Settles (offset, nonce) pairs, or with the deadline that a handle names, 0 = any. `late`:
         a lapsed lease counts until redelivery. Raises StateLost.
         """
         width = len(pairs[0]) if pairs else 2
-        names, head = ack_call(self.units.of(unit), self.units.prefix, unit, generation, tag, now=now_ms, late=late, width=width)
+        names, head = ack_call(
+            self.units.of(unit), self.units.prefix, unit, generation, tag, now=now_ms, late=late, width=width
+        )
         _, words, seq = await self.units.scripts.run("ack", names, [*head, *chain.from_iterable(pairs)])
         return Acked([word.decode().lower() for word in words] or ["ok"] * len(pairs), seq)
 
@@ -264,7 +281,9 @@ class LeaseScripts:
         handle names, 0 = any. Raises StateLost.
         """
         width = len(entries[0]) if entries else 3
-        names, head = extend_call(self.units.of(unit), self.units.prefix, unit, generation, tag, now=now_ms, late=late, width=width)
+        names, head = extend_call(
+            self.units.of(unit), self.units.prefix, unit, generation, tag, now=now_ms, late=late, width=width
+        )
         _, out = await self.units.scripts.run("extend", names, [*head, *chain.from_iterable(entries)])
         return [Extended(out[i].decode().lower(), out[i + 1]) for i in range(0, len(out), 2)]
 
@@ -288,12 +307,21 @@ class LeaseScripts:
         return [Extended(out[i].decode().lower(), out[i + 1]) for i in range(0, len(out), 2)]
 
     async def give_back(
-        self, unit: Unit, generation: int, tag: int, rows: Sequence[tuple[int, int, int]], *, rest_ms: int, now_ms: int = 0
+        self,
+        unit: Unit,
+        generation: int,
+        tag: int,
+        rows: Sequence[tuple[int, int, int]],
+        *,
+        rest_ms: int,
+        now_ms: int = 0,
     ) -> list[str]:
         """Uncounts deliveries (offset, nonce, due ms or 0 = its body could not be read) that nobody
         was given. Raises StateLost.
         """
-        names, head = give_back_call(self.units.of(unit), self.units.prefix, unit, generation, tag, now=now_ms, rest_ms=rest_ms)
+        names, head = give_back_call(
+            self.units.of(unit), self.units.prefix, unit, generation, tag, now=now_ms, rest_ms=rest_ms
+        )
         _, words = await self.units.scripts.run("give_back", names, [*head, *chain.from_iterable(rows)])
         return [word.decode().lower() for word in words]
 
@@ -326,7 +354,15 @@ class LeaseScripts:
         ]
 
     async def settle(
-        self, unit: Unit, generation: int, tag: int, kind: str, pairs: Sequence[tuple[int, int]], *, reason: str = "", now_ms: int = 0
+        self,
+        unit: Unit,
+        generation: int,
+        tag: int,
+        kind: str,
+        pairs: Sequence[tuple[int, int]],
+        *,
+        reason: str = "",
+        now_ms: int = 0,
     ) -> list[str]:
         """Ends a move at its source: kind dead or moved; `reason` goes into the journal. Raises
         StateLost.
@@ -395,4 +431,6 @@ class LeaseScripts:
         for offset in offsets:
             arguments += (offset, dues.get(offset, 0))
         _, out = await self.units.scripts.run("states", names, arguments)
-        return [State(out[i].decode(), out[i + 1], out[i + 2] or None, out[i + 3] or None) for i in range(0, len(out), 4)]
+        return [
+            State(out[i].decode(), out[i + 1], out[i + 2] or None, out[i + 3] or None) for i in range(0, len(out), 4)
+        ]

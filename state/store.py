@@ -19,7 +19,9 @@ from state.upkeep import UpkeepScripts
 class Store:
     """The three parts over one way to call scripts; whoever needs one part is given that one."""
 
-    def __init__(self, connection: Connection, prefix: str, window: Window, scripts: Mapping[str, Script] | None = None) -> None:
+    def __init__(
+        self, connection: Connection, prefix: str, window: Window, scripts: Mapping[str, Script] | None = None
+    ) -> None:
         """`scripts` None = all that there are."""
         units = self.units = UnitCaller(connection, prefix, window, scripts)
         self.leases: Final = LeaseScripts(units)

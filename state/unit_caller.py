@@ -17,7 +17,9 @@ from state.replies import Window
 class UnitCaller:
     """Calls scripts on units. Safe for any number of tasks of one loop."""
 
-    def __init__(self, connection: Connection, prefix: str, window: Window, scripts: Mapping[str, Script] | None = None) -> None:
+    def __init__(
+        self, connection: Connection, prefix: str, window: Window, scripts: Mapping[str, Script] | None = None
+    ) -> None:
         self.scripts: Final = ScriptCaller(connection, scripts)
         self.clock = connection.clock
         self.sightings = connection.sightings

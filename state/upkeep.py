@@ -54,7 +54,9 @@ class UpkeepScripts:
         StateUnavailable.
         """
         for incarnation in incarnations:
-            await self.units.scripts.ask("PUBLISH", wake_channel(self.units.prefix, incarnation), wake_up(-1, self.units.name))
+            await self.units.scripts.ask(
+                "PUBLISH", wake_channel(self.units.prefix, incarnation), wake_up(-1, self.units.name)
+            )
 
     async def info(self, unit: Unit, generation: int, tags: Sequence[int], *, now_ms: int = 0) -> list[TagCounts]:
         """Exact counts of the window, cursor, floor, what was taken ahead of the cursor, and what
@@ -87,7 +89,9 @@ class UpkeepScripts:
         """
         meta = self.units.of(unit).meta
         seen = self.units.sightings.over(meta)
-        status, number, generation, beat, owner_ms = await self.units.scripts.run("own", (meta,), (now_ms, worker, lease_ms, seen))
+        status, number, generation, beat, owner_ms = await self.units.scripts.run(
+            "own", (meta,), (now_ms, worker, lease_ms, seen)
+        )
         if status == b"OWNED":
             self.units.sightings.forget(meta)
         else:
@@ -100,7 +104,9 @@ class UpkeepScripts:
         """
         for at in range(0, len(units), GROUP):
             some = units[at : at + GROUP]
-            for unit, owned in zip(some, await asyncio.gather(*(self.own(u, worker, lease_ms=lease_ms) for u in some)), strict=True):
+            for unit, owned in zip(
+                some, await asyncio.gather(*(self.own(u, worker, lease_ms=lease_ms) for u in some)), strict=True
+            ):
                 yield unit, owned
 
     async def seize(self, unit: Unit, worker: str, *, lease_ms: int, now_ms: int = 0) -> int:
@@ -119,7 +125,9 @@ class UpkeepScripts:
         """Drops entries up to `done_seq` (the journal has them) and returns the next ones. Raises
         Fenced.
         """
-        _, packed = await self.units.scripts.run("drain", *drain_call(self.units.of(unit), epoch=epoch, done_seq=done_seq, most=max))
+        _, packed = await self.units.scripts.run(
+            "drain", *drain_call(self.units.of(unit), epoch=epoch, done_seq=done_seq, most=max)
+        )
         return [_entry(data) for data in packed]
 
     async def open(
@@ -163,10 +171,28 @@ class UpkeepScripts:
         """
         keys = self.units.of(unit)
         t = keys.tag(tag)
-        arguments: list[Argument] = [epoch, now_ms, tag, cursor, " ".join(map(str, astuple(totals))), len(settled), *settled]
+        arguments: list[Argument] = [
+            epoch,
+            now_ms,
+            tag,
+            cursor,
+            " ".join(map(str, astuple(totals))),
+            len(settled),
+            *settled,
+        ]
         for d in deliveries:
-            arguments += (d.offset, d.nonce, d.count, d.first_received_at_ms, d.flag, d.time_ms, groups.get(d.offset, b""))
-        await self.units.scripts.run("restore", (keys.meta, t.ahead, t.delivery, t.visible, t.delayed, t.order, t.groups), arguments)
+            arguments += (
+                d.offset,
+                d.nonce,
+                d.count,
+                d.first_received_at_ms,
+                d.flag,
+                d.time_ms,
+                groups.get(d.offset, b""),
+            )
+        await self.units.scripts.run(
+            "restore", (keys.meta, t.ahead, t.delivery, t.visible, t.delayed, t.order, t.groups), arguments
+        )
 
     async def recall(self, unit: Unit, epoch: int, moves: Sequence[tuple[str, int]]) -> None:
         """Writes moves (key, offset of the first copy) that a rebuild knows of, 1,000 at most.
@@ -188,7 +214,9 @@ class UpkeepScripts:
 
     async def known_tags(self, unit: Unit) -> set[int]:
         """The tags of which a unit has something, also those that are not closed to their end."""
-        fields = (name.decode().partition(":") for name in await self.units.scripts.ask("HKEYS", self.units.of(unit).meta))
+        fields = (
+            name.decode().partition(":") for name in await self.units.scripts.ask("HKEYS", self.units.of(unit).meta)
+        )
         return {int(tag) for kind, _, tag in fields if kind in _TAG_FIELDS}
 
     async def close(self, unit: Unit, tag: int) -> None:
@@ -227,7 +255,9 @@ class UpkeepScripts:
         """How many open messages of the tag with the most are not due at a time: leased, delayed or
         released with a delay; not those of parked groups. Raises StateUnavailable.
         """
-        return await self._most("ZCOUNT", [self.units.of(unit).tag(tag).visible for tag in tags], f"({now_ms}", f"({PARKED_MS}")
+        return await self._most(
+            "ZCOUNT", [self.units.of(unit).tag(tag).visible for tag in tags], f"({now_ms}", f"({PARKED_MS}"
+        )
 
     async def parked_most(self, unit: Unit, tags: Sequence[int]) -> int:
         """How many groups of the tag with the most are parked. Raises StateUnavailable."""
@@ -267,7 +297,9 @@ class UpkeepScripts:
             keys = self.units.of(unit)
             known = await self.known_tags(unit)
             self.units.forget(unit)
-            await self.units.scripts.ask("UNLINK", *keys.all(), *(name for tag in {*tags, *known} for name in keys.tag(tag).all()))
+            await self.units.scripts.ask(
+                "UNLINK", *keys.all(), *(name for tag in {*tags, *known} for name in keys.tag(tag).all())
+            )
 
 
 def _entry(data: bytes) -> Entry:
@@ -290,7 +322,9 @@ def _excepted(maps: list[bytes]) -> dict[int, set[tuple[int, int]]]:
     for i in range(0, len(maps), 2):
         tag, slot, chunk = map(int, maps[i].decode().split(":"))
         bits = int.from_bytes(maps[i + 1], "little")
-        found.setdefault(tag, set()).update((chunk * EXCEPT_CHUNK + n, slot) for n in range(bits.bit_length()) if bits >> n & 1)
+        found.setdefault(tag, set()).update(
+            (chunk * EXCEPT_CHUNK + n, slot) for n in range(bits.bit_length()) if bits >> n & 1
+        )
     return found
 
 

@@ -220,7 +220,11 @@ class Judge:
         """Has the statistics of yesterday mailed, once. Raises EngineError."""
         now = now_ms()
         yesterday = day_of(now - DAY_MS)
-        if not (watch := self._watches.of(queue)).daily_statistics or watch.mailed_day >= yesterday or now % DAY_MS < MAIL_AFTER_MS:
+        if (
+            not (watch := self._watches.of(queue)).daily_statistics
+            or watch.mailed_day >= yesterday
+            or now % DAY_MS < MAIL_AFTER_MS
+        ):
             return
 
         def noted(record: WatchRecord) -> WatchRecord:

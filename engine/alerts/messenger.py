@@ -95,7 +95,9 @@ class Mail:
     def _send(self, message: EmailMessage) -> None:
         s = self._settings
         if s.smtp_tls == "tls":
-            with smtplib.SMTP_SSL(s.smtp_host, s.smtp_port, timeout=TIMEOUT_S, context=ssl.create_default_context()) as server:
+            with smtplib.SMTP_SSL(
+                s.smtp_host, s.smtp_port, timeout=TIMEOUT_S, context=ssl.create_default_context()
+            ) as server:
                 self._give(server, message)
             return
         with smtplib.SMTP(s.smtp_host, s.smtp_port, timeout=TIMEOUT_S) as server:
@@ -138,7 +140,13 @@ class Messenger:
     """Tells what is pending. For the worker that judges; any number of queues at once."""
 
     def __init__(
-        self, catalog: Catalog, watches: Watches, statistics: Statistics, webhook: Webhook, mail: Mail, counters: Counters
+        self,
+        catalog: Catalog,
+        watches: Watches,
+        statistics: Statistics,
+        webhook: Webhook,
+        mail: Mail,
+        counters: Counters,
     ) -> None:
         self._catalog = catalog
         self._watches = watches

@@ -41,7 +41,9 @@ class Watching:
         await self.judge.stop()
 
 
-def wire_watching(*, ground: Ground, meters: Meters, tags_of: Callable[[Queue, Sequence[TagRecord]], Awaitable[list[TagInfo]]]) -> Watching:
+def wire_watching(
+    *, ground: Ground, meters: Meters, tags_of: Callable[[Queue, Sequence[TagRecord]], Awaitable[list[TagInfo]]]
+) -> Watching:
     """Returns the parts of a worker; nothing is started. `tags_of` counts what is in a queue."""
     settings, log, catalog, counters = ground.settings, ground.log, ground.catalog, ground.counters
     prefix, minute_ms = settings.topic_prefix, settings.meter_minute_s * 1000

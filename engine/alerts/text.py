@@ -69,4 +69,7 @@ def statistics_text(day: DayStatistics) -> tuple[str, str]:
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
     text = "\n".join(lines) if day.rows else "There was no request."
-    return f"[Leaseway] queue {day.queue} on {day.day}", f"Requests to queue {day.queue} on {day.day} (UTC).\n\n{text}\n"
+    return (
+        f"[Leaseway] queue {day.queue} on {day.day}",
+        f"Requests to queue {day.queue} on {day.day} (UTC).\n\n{text}\n",
+    )

@@ -56,14 +56,18 @@ class Watches:
                 await change.write(key, after if after.policies or after.events or after.daily_statistics else None)
             return after
 
-    async def add(self, queue: Queue, tag: TagRecord | None, subject: str, measurement: str, threshold: float) -> AlertPolicy:
+    async def add(
+        self, queue: Queue, tag: TagRecord | None, subject: str, measurement: str, threshold: float
+    ) -> AlertPolicy:
         """Adds a policy for a tag, None = the queue as a whole; an equal one that is there is fine.
         Raises InvalidValue.
         """
         name = "" if tag is None else tag.name
         threshold = float(threshold)  # a whole number is the same policy as its float
         check_policy(name or None, subject, measurement, threshold)
-        policy = AlertPolicy(policy_id(name, subject, measurement, threshold), name, subject, measurement, threshold, now_ms())
+        policy = AlertPolicy(
+            policy_id(name, subject, measurement, threshold), name, subject, measurement, threshold, now_ms()
+        )
 
         def added(record: WatchRecord) -> WatchRecord:
             if any(other.id == policy.id for other in record.policies):
@@ -85,7 +89,9 @@ class Watches:
 
         def without(record: WatchRecord) -> WatchRecord:
             if all(policy.id != id for policy in record.policies):
-                raise AlertNotFound(f"queue {queue.name!r} has no alert policy {id[:100]!r}", field="alert", given=id[:100])
+                raise AlertNotFound(
+                    f"queue {queue.name!r} has no alert policy {id[:100]!r}", field="alert", given=id[:100]
+                )
             return replace(
                 record,
                 policies=[policy for policy in record.policies if policy.id != id],
@@ -100,7 +106,9 @@ class Watches:
         def switched(record: WatchRecord) -> WatchRecord:
             if record.daily_statistics == enabled:
                 return record
-            return replace(record, daily_statistics=enabled, mailed_day=day_of(now_ms() - 86_400_000) if enabled else "")
+            return replace(
+                record, daily_statistics=enabled, mailed_day=day_of(now_ms() - 86_400_000) if enabled else ""
+            )
 
         await self.edit(queue, switched)
 

@@ -146,7 +146,9 @@ class Catalog(Tables):
         await self._make_topics()
         # What the topic has counts, not what a setting says: entries of a unit must stay in one
         # partition.
-        self.journal_partitions = await self._log.partition_count(self.journal_topic) or self._settings.journal_partitions
+        self.journal_partitions = (
+            await self._log.partition_count(self.journal_topic) or self._settings.journal_partitions
+        )
         await self._read_all()
         if self._candidates is None:
             self.check_ours()
@@ -236,7 +238,9 @@ class Catalog(Tables):
         if self._candidates is not None:
             self._candidates.sealed(key, since)
         known = self._seal.was_known(opened.nonce, record.timestamp_ms) if opened.nonce else False
-        if not self._precedence.offer(key, record.offset, opened.seen, deletes=opened.value is None, at_ms=record.timestamp_ms):
+        if not self._precedence.offer(
+            key, record.offset, opened.seen, deletes=opened.value is None, at_ms=record.timestamp_ms
+        ):
             logger.warning("action=refuse part=control offset=%d key=%s seen=%s", record.offset, key, opened.seen)
             if known:
                 self._refuse(key, Reason.REPLAYED)
@@ -275,7 +279,12 @@ class Catalog(Tables):
         """
         try:
             async with lock(
-                self._connection, self._settings.topic_prefix, f"control:{name}", hold_ms=HOLD_MS, wait_s=WAIT_S, lost_s=deadline.STATE_S
+                self._connection,
+                self._settings.topic_prefix,
+                f"control:{name}",
+                hold_ms=HOLD_MS,
+                wait_s=WAIT_S,
+                lost_s=deadline.STATE_S,
             ) as hold:
                 await self.sync()
                 self.held(name, True)
@@ -302,7 +311,9 @@ class Catalog(Tables):
         if not self._precedence.was_refused(appended.offset):
             return appended.offset
         if self.refused.get(key) == Reason.STALE:
-            raise LogUnavailable("the clocks of this worker and of Kafka differ by more than an hour, so what it writes does not count")
+            raise LogUnavailable(
+                "the clocks of this worker and of Kafka differ by more than an hour, so what it writes does not count"
+            )
         return None
 
     async def name_life(self, record: GenerationRecord) -> bool:

@@ -105,7 +105,9 @@ class Seal:
         self._nonces: set[bytes] = set()
         self._times: collections.deque[tuple[int, bytes]] = collections.deque()
 
-    def close(self, key: str, value: bytes | None, seen: int, at_ms: int, since: int | None = None) -> tuple[bytes | None, Headers]:
+    def close(
+        self, key: str, value: bytes | None, seen: int, at_ms: int, since: int | None = None
+    ) -> tuple[bytes | None, Headers]:
         """The value and the headers of a record to append. `since`: the offset of the first record
         that was sealed, None = this is it.
         """

@@ -27,7 +27,15 @@ REMEMBER_DELETED_MS = 60_000
 _T = TypeVar("_T")
 
 ControlRecord = (
-    QueueRecord | KeyRecord | TaskRecord | OutcomesRecord | UserRecord | ProducerGroupRecord | WatchRecord | GenerationRecord | ClaimRecord
+    QueueRecord
+    | KeyRecord
+    | TaskRecord
+    | OutcomesRecord
+    | UserRecord
+    | ProducerGroupRecord
+    | WatchRecord
+    | GenerationRecord
+    | ClaimRecord
 )
 
 
@@ -141,7 +149,11 @@ class Tables:
                 self.sources.setdefault(target, set()).add(name)
         if old is not None and (record is None or record.deleting or record.incarnation != old.incarnation):
             self._queue_gone(old)
-        elif old is not None and record is not None and (old.record.grants, old.record.owner) != (record.grants, record.owner):
+        elif (
+            old is not None
+            and record is not None
+            and (old.record.grants, old.record.owner) != (record.grants, record.owner)
+        ):
             self.rights_changed(record.incarnation)
         now = self.queues.get(name)
         if old is not None and now is not None and old.paused - now.paused:

@@ -55,7 +55,9 @@ class Attempts:
         repeats that attempt must not have them leased anew under the same handles.
         """
         handles = {one.handle for one in deliveries}
-        self._kept = {key: kept for key, kept in self._kept.items() if handles.isdisjoint(one.handle for one in kept[1])}
+        self._kept = {
+            key: kept for key, kept in self._kept.items() if handles.isdisjoint(one.handle for one in kept[1])
+        }
 
     def _forget(self) -> None:
         now = elapsed_s()
@@ -71,7 +73,11 @@ class Attempts:
         self._forget()
         key = (queue.incarnation, tag.id, by, attempt)
         end, deliveries = self._kept.get(key, (0.0, []))
-        whole = await self._with_messages(queue, deliveries) if deliveries and await self._untouched(queue, tag, deliveries) else []
+        whole = (
+            await self._with_messages(queue, deliveries)
+            if deliveries and await self._untouched(queue, tag, deliveries)
+            else []
+        )
         if not whole:
             self._kept.pop(key, None)
             return []
@@ -81,7 +87,9 @@ class Attempts:
             self._kept.pop(key, None)
             return []
         answer = [
-            msgspec.structs.replace(one, next_visible_at_ms=result.next_visible_at_ms or one.next_visible_at_ms, repeated=True)
+            msgspec.structs.replace(
+                one, next_visible_at_ms=result.next_visible_at_ms or one.next_visible_at_ms, repeated=True
+            )
             for one, result in zip(whole, results, strict=True)
         ]
         self._kept[key] = (end, [msgspec.structs.replace(one, message=_NO_BODY) for one in answer])
@@ -93,7 +101,11 @@ class Attempts:
             unit, offsets = queue.units[partition], [one.offset for one in mine]
             states = await self._window.call(queue, lambda g, u=unit, o=offsets: self._scripts.states(u, g, tag.id, o))  # type: ignore[misc]
             for one, now in zip(mine, states, strict=True):
-                if (now.state, now.count, now.next_visible_at_ms) != (MessageState.LEASED, one.receive_count, one.next_visible_at_ms):
+                if (now.state, now.count, now.next_visible_at_ms) != (
+                    MessageState.LEASED,
+                    one.receive_count,
+                    one.next_visible_at_ms,
+                ):
                     return False
         return True
 
@@ -102,7 +114,12 @@ class Attempts:
         messages: dict[tuple[int, int], Message] = {}
         for partition, mine in _by_partition(deliveries).items():
             records = await self._log.read_at(queue.topic, partition, [one.offset for one in mine])
-            messages.update({(partition, offset): decode_message(record.value, record.headers) for offset, record in records.items()})
+            messages.update(
+                {
+                    (partition, offset): decode_message(record.value, record.headers)
+                    for offset, record in records.items()
+                }
+            )
         if any((one.partition, one.offset) not in messages for one in deliveries):
             return []
         return [msgspec.structs.replace(one, message=messages[one.partition, one.offset]) for one in deliveries]

@@ -81,7 +81,9 @@ class Handles:
             if handle.incarnation == queue.incarnation:
                 continue
             if handle.incarnation in catalog.by_incarnation:
-                refused[text] = InvalidHandle(f"this handle is not of queue {queue.name!r}", field="handles", given=text)
+                refused[text] = InvalidHandle(
+                    f"this handle is not of queue {queue.name!r}", field="handles", given=text
+                )
                 del good[text]
             else:
                 good[text] = msgspec.structs.replace(handle, tag=NO_TAG)
@@ -147,10 +149,17 @@ class Refusals:
         for offset, reason in refused:
             self.counts[f'{METRIC}{{reason="{reason}"}}'] += 1
             self._count(queue.incarnation, reason)
-            logger.debug("action=stale queue=%s partition=%d offset=%d reason=%s", queue.name, partition, offset, reason)
+            logger.debug(
+                "action=stale queue=%s partition=%d offset=%d reason=%s", queue.name, partition, offset, reason
+            )
 
     def judge(
-        self, queue: Queue, texts: Sequence[str], handles: Sequence[Handle], words: Sequence[str], over: EntryStatus = EntryStatus.STALE
+        self,
+        queue: Queue,
+        texts: Sequence[str],
+        handles: Sequence[Handle],
+        words: Sequence[str],
+        over: EntryStatus = EntryStatus.STALE,
     ) -> list[EntryResult]:
         """Returns what became of handles, by the words of the scripts, and takes note of those
         whose deliveries are over. `over`: the status where the message is not gone, as the caller
@@ -179,7 +188,10 @@ class Refusals:
     ) -> list[EntryResult]:
         """As `judge`, of words with the times when the messages are receivable next."""
         judged = self.judge(queue, texts, handles, [word for word, _ in results], over)
-        return [replace(one, next_visible_at_ms=time) if time else one for one, (_, time) in zip(judged, results, strict=True)]
+        return [
+            replace(one, next_visible_at_ms=time) if time else one
+            for one, (_, time) in zip(judged, results, strict=True)
+        ]
 
 
 T = TypeVar("T")
@@ -218,7 +230,12 @@ class ByUnit:
         times.note(ended)
 
     def each(
-        self, queue: Queue, handles: Sequence[Handle], call: _Call[T], missing: Mapping[StaleReason, T], until: float | None
+        self,
+        queue: Queue,
+        handles: Sequence[Handle],
+        call: _Call[T],
+        missing: Mapping[StaleReason, T],
+        until: float | None,
     ) -> Awaitable[list[T]]:
         """Runs `call(unit, generation, tag, indexes)` once per unit and tag that the queue has;
         results in the order of `handles`, of others those of `missing`. Raises Unavailable at
@@ -234,7 +251,12 @@ class ByUnit:
         return self._by_place(queue, handles, call, missing, until)
 
     async def _by_place(
-        self, queue: Queue, handles: Sequence[Handle], call: _Call[T], missing: Mapping[StaleReason, T], until: float | None
+        self,
+        queue: Queue,
+        handles: Sequence[Handle],
+        call: _Call[T],
+        missing: Mapping[StaleReason, T],
+        until: float | None,
     ) -> list[T]:
         groups: dict[tuple[int, int], list[int]] = {}
         for index, handle in enumerate(handles):

@@ -50,7 +50,13 @@ class Leases:
         self._meters = meters
 
     async def extend(
-        self, queue: Queue, entries: Sequence[ExtendEntry], until: float, *, late: Late = Late.ALWAYS, all_or_none: bool = False
+        self,
+        queue: Queue,
+        entries: Sequence[ExtendEntry],
+        until: float,
+        *,
+        late: Late = Late.ALWAYS,
+        all_or_none: bool = False,
     ) -> list[EntryResult]:
         """Counts each lease anew from now; 0 = receivable at once; of two entries with one handle
         the last counts. Raises InvalidValue, which changes nothing, and Unavailable at `until`.
@@ -64,7 +70,11 @@ class Leases:
         counts = counts and not queue.record.max_in_flight  # another message may have its place
         wanted = dict(zip(texts, entries, strict=True))
         now_ms = await self._by_unit.now_ms(queue, until) if any(entry.in_all_s is not None for entry in entries) else 0
-        too_long = {text: error for text, handle in zip(good, handles, strict=True) if (error := _too_long(wanted[text], handle, now_ms))}
+        too_long = {
+            text: error
+            for text, handle in zip(good, handles, strict=True)
+            if (error := _too_long(wanted[text], handle, now_ms))
+        }
         if too_long:
             if all_or_none:
                 raise next(iter(too_long.values()))
@@ -85,7 +95,8 @@ class Leases:
             done = [replace(one, status=over.value) if one.status == EntryStatus.LAPSED else one for one in done]
         if any(entry.one_use for entry in entries):
             done = [
-                self._handles.renewed(one, handle) if wanted[one.handle].one_use else one for one, handle in zip(done, handles, strict=True)
+                self._handles.renewed(one, handle) if wanted[one.handle].one_use else one
+                for one, handle in zip(done, handles, strict=True)
             ]
         return answers(texts, done, refused)
 
@@ -113,7 +124,13 @@ class Leases:
         return answers(texts, self._refusals.judge_timed(queue, good, handles, results), refused)
 
     def _note_change(
-        self, queue: Queue, handles: Sequence[Handle], results: Sequence[tuple[str, int]], began: int, *, ends: Sequence[bool]
+        self,
+        queue: Queue,
+        handles: Sequence[Handle],
+        results: Sequence[tuple[str, int]],
+        began: int,
+        *,
+        ends: Sequence[bool],
     ) -> None:
         """`ends`: whether what was asked of each handle ends its delivery."""
         words = [word if is_end else "" for (word, _), is_end in zip(results, ends, strict=True)]
@@ -159,7 +176,13 @@ class Kills:
     """Any number of tasks and workers may use the same handle. `move_dead` moves what is killed."""
 
     def __init__(
-        self, scripts: LeaseScripts, handles: Handles, by_unit: ByUnit, targets: Targets, move_dead: MoveDead, refusals: Refusals
+        self,
+        scripts: LeaseScripts,
+        handles: Handles,
+        by_unit: ByUnit,
+        targets: Targets,
+        move_dead: MoveDead,
+        refusals: Refusals,
     ) -> None:
         self._leases = scripts
         self._handles = handles

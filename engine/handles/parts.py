@@ -26,12 +26,18 @@ class HandleParts:
     refusals: Refusals
 
 
-def wire_handles(*, ground: Ground, window: WindowParts, meters: Meters, journaled: Journaled, move_dead: MoveDead) -> HandleParts:
+def wire_handles(
+    *, ground: Ground, window: WindowParts, meters: Meters, journaled: Journaled, move_dead: MoveDead
+) -> HandleParts:
     """Builds them. `journaled` waits for an entry of the journal, `move_dead` moves what is
     killed.
     """
     scripts, receivable = ground.store.leases, window.receivable
-    handles, refusals, by_unit = Handles(ground.catalog, window.ids), Refusals(meters.note_stale), ByUnit(window.window, scripts.units)
+    handles, refusals, by_unit = (
+        Handles(ground.catalog, window.ids),
+        Refusals(meters.note_stale),
+        ByUnit(window.window, scripts.units),
+    )
     acks = Acks(scripts, window.bodies)
     leases = Leases(scripts, handles, by_unit, window.delays, refusals, receivable, meters)
     return HandleParts(

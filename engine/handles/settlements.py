@@ -152,7 +152,9 @@ class Settlements:
         if queue.record.durable_acks:
             # Not within the call: a loss of state while waiting must not make the ack again, which
             # is done.
-            await asyncio.gather(*(self._wait_journaled(queue, partition, seq, durable_until) for partition, seq in written))
+            await asyncio.gather(
+                *(self._wait_journaled(queue, partition, seq, durable_until) for partition, seq in written)
+            )
         if queue.record.max_in_flight:
             self._receivable(queue.incarnation, -1, 0)
         elif queue.record.fifo:

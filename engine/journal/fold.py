@@ -167,7 +167,9 @@ class UnitState:
 
     def size(self) -> int:
         """How many messages a snapshot of it would name, a run of settled ones by each."""
-        return len(self.moves) + sum(len(tag.deliveries) + len(tag.settled) + tag.deferred.size() for tag in self.tags.values())
+        return len(self.moves) + sum(
+            len(tag.deliveries) + len(tag.settled) + tag.deferred.size() for tag in self.tags.values()
+        )
 
     def snapshot(self, incarnation: str, partition: int, at_ms: int) -> SnapshotRecord:
         tags = [history.snapshot(tag) for tag, history in sorted(self.tags.items())]

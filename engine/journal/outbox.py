@@ -192,7 +192,9 @@ class Outbox:
 
     async def _ask(self, moved: int, rounds: int) -> DrainResult | None:
         journal = self._journal
-        begun = journal.drainer.drain(journal.request(self._queue, self._unit, self._epoch, self._done_seq, rounds, moved))
+        begun = journal.drainer.drain(
+            journal.request(self._queue, self._unit, self._epoch, self._done_seq, rounds, moved)
+        )
         if begun is None:
             return None
         # Until the answer tells, the oldest entry is taken to be as old as the question.

@@ -123,7 +123,9 @@ class JournalReader:
         await self._check_gap(partition, folded.offset)
         await self.follow(partition, folded)
 
-    async def follow(self, partition: int, folded: FoldedJournal, note: Callable[[Unit, JournalRecord], None] = _nothing) -> None:
+    async def follow(
+        self, partition: int, folded: FoldedJournal, note: Callable[[Unit, JournalRecord], None] = _nothing
+    ) -> None:
         """Folds what has come since; `note` sees each record of a unit before it is applied. Raises
         LogUnavailable: what was applied by then is known by its seq.
         """
@@ -153,7 +155,9 @@ class JournalReader:
                 topic, partition, offset, start,
             )  # fmt: skip
 
-    async def scan(self, topic: str, partition: int, offset: int, apply: Callable[[Record, AnyRecord | None], None]) -> int:
+    async def scan(
+        self, topic: str, partition: int, offset: int, apply: Callable[[Record, AnyRecord | None], None]
+    ) -> int:
         """Applies every record up to the end as it is now; returns where to go on. Unreadable ones
         are counted and passed.
         """
@@ -181,7 +185,13 @@ class JournalReader:
             return decode(record.value) if record.value else None
         except UndecodableRecord as error:
             self._counters.count("undecodable_records_total")
-            logger.error("action=skip topic=%s partition=%d offset=%d error=%s", record.topic, record.partition, record.offset, error)
+            logger.error(
+                "action=skip topic=%s partition=%d offset=%d error=%s",
+                record.topic,
+                record.partition,
+                record.offset,
+                error,
+            )
             return None
 
 

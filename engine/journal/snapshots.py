@@ -128,11 +128,15 @@ class Snapshots:
         for at in range(0, len(changed), SIDE_BY_SIDE):
             if not held.hold.is_valid:
                 return
-            await asyncio.gather(*(self._write_unit(partition, folded, unit) for unit in changed[at : at + SIDE_BY_SIDE]))
+            await asyncio.gather(
+                *(self._write_unit(partition, folded, unit) for unit in changed[at : at + SIDE_BY_SIDE])
+            )
         folded.note_written()
         if not folded.changed and held.hold.is_valid:
             reached("snapshot.before_position")
-            await self._log.append(topic, partition, encode(PositionRecord(folded.offset, folded.at_ms)), key=position_key(folded.epoch))
+            await self._log.append(
+                topic, partition, encode(PositionRecord(folded.offset, folded.at_ms)), key=position_key(folded.epoch)
+            )
             await self._drop_replaced(partition, folded)
 
     async def _write_unit(self, partition: int, folded: FoldedJournal, unit: Unit) -> None:
@@ -156,7 +160,9 @@ class Snapshots:
         keys = list(folded.replaced)
         for at in range(0, len(keys), SIDE_BY_SIDE):
             some = keys[at : at + SIDE_BY_SIDE]
-            await asyncio.gather(*(self._log.append(self._catalog.snapshot_topic, partition, None, key=key) for key in some))
+            await asyncio.gather(
+                *(self._log.append(self._catalog.snapshot_topic, partition, None, key=key) for key in some)
+            )
             folded.replaced.difference_update(some)
 
 

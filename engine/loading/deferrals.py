@@ -62,7 +62,13 @@ class Deferrals:
     """Files pointers, and brings messages, of units that this worker owns."""
 
     def __init__(
-        self, log: Log, scripts: DeferredScripts, catalog: Catalog, wheel: Wheel, counters: Counters, receivable: Signal[[str, int, int]]
+        self,
+        log: Log,
+        scripts: DeferredScripts,
+        catalog: Catalog,
+        wheel: Wheel,
+        counters: Counters,
+        receivable: Signal[[str, int, int]],
     ) -> None:
         self._log = log
         self._message_log = MessageLog(log)
@@ -137,15 +143,21 @@ class Deferrals:
             if is_last or len(some) == READ_MOST:  # pointers are to be filed in between
                 return not is_last or len(numbers) < len(state.slots)
 
-    async def _bring_some(self, loader: Loader, tag: TagRecord, found: Mark, to: Mark, messages: Sequence[Pointed]) -> Brought:
-        brought = await self._scripts.bring(loader.unit, self._catalog.generation, loader.epoch, tag.id, found, to, messages)
+    async def _bring_some(
+        self, loader: Loader, tag: TagRecord, found: Mark, to: Mark, messages: Sequence[Pointed]
+    ) -> Brought:
+        brought = await self._scripts.bring(
+            loader.unit, self._catalog.generation, loader.epoch, tag.id, found, to, messages
+        )
         reached("bring.done")
         if brought.count:
             self._counters.count("brought_total", brought.count)
             self._receivable(loader.unit.incarnation, loader.partition, brought.head_ms)
         return brought
 
-    async def _messages(self, queue: Queue, tag: TagRecord, partition: int, pointers: Sequence[Pointer]) -> list[Pointed]:
+    async def _messages(
+        self, queue: Queue, tag: TagRecord, partition: int, pointers: Sequence[Pointer]
+    ) -> list[Pointed]:
         """The messages as the window takes them. What Kafka no longer has is brought without its
         record, if the tag wants every message: who is to deliver it tells of the loss.
         """
@@ -202,7 +214,11 @@ class Deferrals:
             chunk = await fetch(at)
             # As the loader judges them: a torn batch was never deferred.
             found = await assemble(loader.unfinished, queue, chunk, fetch)
-            far = (entry for entry in (*found.ordered, *found.early) if entry.packed and delay_of_body(entry.packed) >= FAR_DELAY_MS)
+            far = (
+                entry
+                for entry in (*found.ordered, *found.early)
+                if entry.packed and delay_of_body(entry.packed) >= FAR_DELAY_MS
+            )
             dues = [(int.from_bytes(entry.packed[8:16]), entry.offset) for entry in far]
             pointers = [pointer for pointer in dues if pointer[0] // SLOT_MS in lacking]
             if pointers:
@@ -230,10 +246,14 @@ def _between(pointers: Sequence[Pointer], after: Pointer, until: Pointer) -> Seq
     return pointers[bisect.bisect_right(pointers, after) : bisect.bisect_right(pointers, until)]
 
 
-def _merged(loader: Loader, slots: Sequence[Slot], pointers: Sequence[Pointer], found: Mark, until: Pointer) -> Iterator[Pointer]:
+def _merged(
+    loader: Loader, slots: Sequence[Slot], pointers: Sequence[Pointer], found: Mark, until: Pointer
+) -> Iterator[Pointer]:
     """Pointers after the mark and up to a time, in order, each once."""
     after = (found.ms, found.offset)
-    here = itertools.chain.from_iterable(slot.between(loader.unit, after, until) for slot in slots)  # an hour after the other
+    here = itertools.chain.from_iterable(
+        slot.between(loader.unit, after, until) for slot in slots
+    )  # an hour after the other
     return (pointer for pointer, _ in itertools.groupby(heapq.merge(_between(pointers, after, until), here)))
 
 
@@ -280,6 +300,8 @@ class Turns:
     def _begin(self, loader: Loader) -> asyncio.Task[None]:
         unit = loader.unit
         if unit not in self.tasks:
-            task = self.tasks[unit] = self._background.start(self._guard(loader, lambda: self.deferrals.turn(loader)), "turn")
+            task = self.tasks[unit] = self._background.start(
+                self._guard(loader, lambda: self.deferrals.turn(loader)), "turn"
+            )
             task.add_done_callback(lambda _: self.tasks.pop(unit, None))
         return self.tasks[unit]

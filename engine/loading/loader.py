@@ -212,7 +212,9 @@ class Loader:
             return 0
 
         async def fetch(start: int) -> Chunk:
-            return await self._messages.fetch_own(self.queue.topic, self.partition, start, CHUNK_RECORDS, CHUNK_BYTES, open_from)
+            return await self._messages.fetch_own(
+                self.queue.topic, self.partition, start, CHUNK_RECORDS, CHUNK_BYTES, open_from
+            )
 
         at, taken, at_end = max(self._beyond, decided), 0, False
         until = at + BEYOND_RECORDS
@@ -274,7 +276,9 @@ class Loader:
             self.stuck_at = (start, asyncio.get_running_loop().time())
 
     async def _fetch(self, start: int) -> Chunk:
-        return await self._messages.fetch(self.queue.topic, self.partition, start, CHUNK_RECORDS, min(CHUNK_BYTES, self._room))
+        return await self._messages.fetch(
+            self.queue.topic, self.partition, start, CHUNK_RECORDS, min(CHUNK_BYTES, self._room)
+        )
 
     def lags(self, end: int) -> bool:
         """Whether the window of some tag has not taken all records before `end` (FIFO: or not put
@@ -307,7 +311,9 @@ class Loader:
 
     async def _load(self, tags: list[int], entries: list[LoadEntry], scan: tuple[int, int], prime: Prime | None) -> int:
         generation = self._parts.catalog.generation
-        loaded = await self._parts.store.leases.load(self.unit, generation, tags, entries, epoch=self.epoch, scan=scan, prime=prime)
+        loaded = await self._parts.store.leases.load(
+            self.unit, generation, tags, entries, epoch=self.epoch, scan=scan, prime=prime
+        )
         self.ordered_until = loaded.seen
         for tag, cursor, full in zip(tags, loaded.cursors, loaded.full, strict=True):
             self.cursors[tag] = cursor

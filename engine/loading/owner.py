@@ -98,7 +98,9 @@ class UnitOwner:
             "report_lag": (lambda: self._lag.commit(list(self.owned.values())), FLOORS_S),
             "count_workers": (self._count_workers, COUNT_S),
         }
-        self._services = [Periodic(name, job, every_s, quiet=(StateError, Unavailable)) for name, (job, every_s) in jobs.items()]
+        self._services = [
+            Periodic(name, job, every_s, quiet=(StateError, Unavailable)) for name, (job, every_s) in jobs.items()
+        ]
 
     async def start(self) -> None:
         for service in self._services:
@@ -107,7 +109,9 @@ class UnitOwner:
     async def stop(self) -> None:
         """Drains what is owned and gives it up."""
         await asyncio.gather(*(service.stop() for service in self._services))
-        await cancel_all(*self._loads.values(), *self._drains.values(), *self.turns.tasks.values(), *self._looking.values())
+        await cancel_all(
+            *self._loads.values(), *self._drains.values(), *self.turns.tasks.values(), *self._looking.values()
+        )
         await asyncio.gather(*(self._end(loader) for loader in self.owned.values()))
         self.owned.clear()
 
@@ -265,7 +269,11 @@ class UnitOwner:
             self._looked_at_all = now
             due = list(queues.values())
         else:
-            due = [q for q in queues.values() if self._waiting.waits(q) or any(now - self._used.get(u, 0) < 2 for u in q.units)]
+            due = [
+                q
+                for q in queues.values()
+                if self._waiting.waits(q) or any(now - self._used.get(u, 0) < 2 for u in q.units)
+            ]
         if due:
             await self._check_ends(due)
 
@@ -282,7 +290,9 @@ class UnitOwner:
             return False
         looking = self._looking.get(queue.incarnation)
         if looking is None:
-            looking = self._looking[queue.incarnation] = self._background.start(self._refresh(queue), "refresh", awaited=True)
+            looking = self._looking[queue.incarnation] = self._background.start(
+                self._refresh(queue), "refresh", awaited=True
+            )
             looking.add_done_callback(lambda _: self._looking.pop(queue.incarnation, None))
         # Kafka may stand still: then the answer is what the window knows, and the look goes on for
         # those who ask next.
@@ -312,9 +322,13 @@ class UnitOwner:
         """
         ends = await self._log.stable_offsets([(queue.topic, unit.partition) for unit in units])
         for waits in range(ELSEWHERE_TRIES):
-            probes = await asyncio.gather(*(self._store.leases.probe(u, self._catalog.generation, queue.tag_ids[0]) for u in units))
+            probes = await asyncio.gather(
+                *(self._store.leases.probe(u, self._catalog.generation, queue.tag_ids[0]) for u in units)
+            )
             looks = zip(units, probes, strict=True)
-            if not any(look.bodies == 0 and look.cursor < ends.get((queue.topic, unit.partition), 0) for unit, look in looks):
+            if not any(
+                look.bodies == 0 and look.cursor < ends.get((queue.topic, unit.partition), 0) for unit, look in looks
+            ):
                 return waits > 0
             await asyncio.sleep(TICK_S)
         return False
@@ -337,7 +351,9 @@ class UnitOwner:
             return
         task = self._background.start(self._guard(loader, lambda: self._catch_up(loader)), "load")
         self._loads[loader.unit] = task
-        task.add_done_callback(lambda done: self._loads.pop(loader.unit, None) if self._loads.get(loader.unit) is done else None)
+        task.add_done_callback(
+            lambda done: self._loads.pop(loader.unit, None) if self._loads.get(loader.unit) is done else None
+        )
 
     async def _catch_up(self, loader: Loader) -> None:
         """Loads until the window is full or has everything."""

@@ -12,7 +12,9 @@ from engine.window.batches.skips import Skips
 from engine.window.parts import WindowParts
 
 
-def wire_loading(*, ground: Ground, window: WindowParts, journal: Journal, rebuilder: Rebuilding, waiting: Waiting) -> UnitOwner:
+def wire_loading(
+    *, ground: Ground, window: WindowParts, journal: Journal, rebuilder: Rebuilding, waiting: Waiting
+) -> UnitOwner:
     """Builds the owner of a worker's units, and connects it; nothing is started."""
     settings, log, store, catalog, counters = ground.settings, ground.log, ground.store, ground.catalog, ground.counters
     loading = Loading(

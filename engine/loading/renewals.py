@@ -67,7 +67,11 @@ class Journaled:
     """`owned`: the units of this worker. `note_use` has somebody own a unit."""
 
     def __init__(
-        self, upkeep: UpkeepScripts, catalog: Catalog, owned: Mapping[Unit, Loader], note_use: Callable[[Queue, int], None]
+        self,
+        upkeep: UpkeepScripts,
+        catalog: Catalog,
+        owned: Mapping[Unit, Loader],
+        note_use: Callable[[Queue, int], None],
     ) -> None:
         self._upkeep = upkeep
         self._catalog = catalog
@@ -113,7 +117,9 @@ class Journaled:
         generation = self._catalog.generation
         base, drained = await self._upkeep.drained_seq(unit)
         if seq <= base:
-            raise LogUnavailable(f"the state of queue {queue.name!r} was lost before the journal had this: it may be forgotten")
+            raise LogUnavailable(
+                f"the state of queue {queue.name!r} was lost before the journal had this: it may be forgotten"
+            )
         if drained >= seq:
             await self._still(queue, generation)
         return drained >= seq
@@ -125,7 +131,9 @@ class Journaled:
         """
         await self._catalog.sync()
         if self._catalog.generation != generation:
-            raise LogUnavailable(f"another Redis came into use for queue {queue.name!r} meanwhile: this may be forgotten")
+            raise LogUnavailable(
+                f"another Redis came into use for queue {queue.name!r} meanwhile: this may be forgotten"
+            )
 
     def lag_s(self) -> float:
         """How long the oldest entry of the units owned here has waited for the journal, in seconds;

@@ -74,7 +74,9 @@ class Wheel:
         for slot, rows in slots.items():
             for at in range(0, len(rows), PIECE):
                 some = rows[at : at + PIECE]
-                record = DelayRecord(unit.incarnation, unit.partition, slot, [offset for _, offset in some], [due for due, _ in some])
+                record = DelayRecord(
+                    unit.incarnation, unit.partition, slot, [offset for _, offset in some], [due for due, _ in some]
+                )
                 appends.append(self._log.append(self._topic, slot % SLOTS, encode(record)))
         try:
             await asyncio.gather(*appends)
@@ -138,7 +140,17 @@ class Wheel:
             value = decode(record.value) if record.value else None
         except UndecodableRecord as error:
             self._counters.count("undecodable_records_total")
-            logger.error("action=skip topic=%s partition=%d offset=%d error=%s", record.topic, record.partition, record.offset, error)
+            logger.error(
+                "action=skip topic=%s partition=%d offset=%d error=%s",
+                record.topic,
+                record.partition,
+                record.offset,
+                error,
+            )
             return
-        if isinstance(value, DelayRecord) and (slot := slots.get(value.slot)) is not None and record.offset >= slot.next_offset:
+        if (
+            isinstance(value, DelayRecord)
+            and (slot := slots.get(value.slot)) is not None
+            and record.offset >= slot.next_offset
+        ):
             slot.add(value)

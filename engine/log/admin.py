@@ -74,7 +74,9 @@ class Admin:
         except KafkaException as fault:
             raise engine_error(error_of(fault)) from fault
 
-    async def _settled(self, ask: _Ask[K], client: AdminClient | None = None) -> tuple[dict[K, Any], dict[K, KafkaError]]:
+    async def _settled(
+        self, ask: _Ask[K], client: AdminClient | None = None
+    ) -> tuple[dict[K, Any], dict[K, KafkaError]]:
         """The results and the errors by key of one batched request. One thread hop for all, not one
         per key.
         """
@@ -130,9 +132,13 @@ class Admin:
 
     async def set_topic_config(self, topic: str, config: Mapping[str, str]) -> None:
         """See `Log.set_topic_config`."""
-        entries = [ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET) for name, value in config.items()]
+        entries = [
+            ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET) for name, value in config.items()
+        ]
         resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=entries)
-        await self._all_but(lambda client: client.incremental_alter_configs([resource], request_timeout=_UNBOUNDED_S), frozenset())
+        await self._all_but(
+            lambda client: client.incremental_alter_configs([resource], request_timeout=_UNBOUNDED_S), frozenset()
+        )
 
     async def topic_config(self, topic: str) -> dict[str, str]:
         """See `Log.topic_config`."""
@@ -157,7 +163,10 @@ class Admin:
         if any(error.code() == TIMED_OUT for error in errors.values()):
             old, self._committer = [self._committer], None
             await self._in_thread(old.clear)  # its end may take a moment: not on the loop
-        faults = [*errors.values(), *(p.error for r in results.values() for p in r.topic_partitions if p.error is not None)]
+        faults = [
+            *errors.values(),
+            *(p.error for r in results.values() for p in r.topic_partitions if p.error is not None),
+        ]
         for error in faults:
             if error.code() not in UNKNOWN:
                 raise engine_error(error)
@@ -166,7 +175,9 @@ class Admin:
         """See `Log.delete_groups`."""
         if groups:
             harmless = frozenset({KafkaError.GROUP_ID_NOT_FOUND})
-            await self._all_but(lambda client: client.delete_consumer_groups(list(groups), request_timeout=_UNBOUNDED_S), harmless)
+            await self._all_but(
+                lambda client: client.delete_consumer_groups(list(groups), request_timeout=_UNBOUNDED_S), harmless
+            )
 
     async def topic_names(self, prefix: str) -> list[str]:
         """See `Log.topic_names`."""

@@ -110,7 +110,9 @@ class Appender:
         self._send(job, [0])
         return future
 
-    def append_many(self, topic: str, partition: int, values: Sequence[bytes]) -> asyncio.Future[list[Appended | Exception]]:
+    def append_many(
+        self, topic: str, partition: int, values: Sequence[bytes]
+    ) -> asyncio.Future[list[Appended | Exception]]:
         """See `Log.append_many`."""
         future: asyncio.Future[list[Appended | Exception]] = self._running().create_future()
         if values:
@@ -138,7 +140,9 @@ class Appender:
         if job.single:
             refused = self._produce(producer, job)
         else:
-            batch: list[dict[str, Any]] = [{"value": job.values[i], "callback": partial(producer.report, job, i)} for i in indexes]
+            batch: list[dict[str, Any]] = [
+                {"value": job.values[i], "callback": partial(producer.report, job, i)} for i in indexes
+            ]
             producer.client.produce_batch(job.topic, batch, partition=job.partition)
             refused = [(job, i, entry["_error"]) for i, entry in zip(indexes, batch, strict=True) if "_error" in entry]
         if refused:
@@ -198,7 +202,9 @@ class Appender:
         self._resolve([(job, i, lost) for job in jobs for i, result in enumerate(job.results) if result is None])
 
     def _settle(self, job: Job) -> None:
-        unknown = [i for i, result in enumerate(job.results) if isinstance(result, KafkaError) and result.code() in UNKNOWN]
+        unknown = [
+            i for i, result in enumerate(job.results) if isinstance(result, KafkaError) and result.code() in UNKNOWN
+        ]
         if unknown and not job.repeated and self._producer is not None:
             # The topic may be new, or deleted and made again, and the client's memory old: ask the
             # broker, send once more.

@@ -44,7 +44,11 @@ class _Sparse(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         # The client's logs are one format, "%s [%s] %s", whose first argument is the kind.
-        kind = str(record.args[0]) if isinstance(record.args, tuple) and record.args else record.getMessage().split(" ", 1)[0]
+        kind = (
+            str(record.args[0])
+            if isinstance(record.args, tuple) and record.args
+            else record.getMessage().split(" ", 1)[0]
+        )
         now = time.monotonic()
         if now - self._last.get(kind, -_SPARSE_S) < _SPARSE_S:
             return False
@@ -97,7 +101,9 @@ _NOT_READY = frozenset(
     }
 )
 # No answer, or none in time: of a broker that is away, that starts, or that waits for the CPU.
-_AWAY = frozenset({TIMED_OUT, ALL_DOWN, TRANSPORT, BROKER_GONE, RESOLVE, KafkaError.REQUEST_TIMED_OUT, KafkaError.NETWORK_EXCEPTION})
+_AWAY = frozenset(
+    {TIMED_OUT, ALL_DOWN, TRANSPORT, BROKER_GONE, RESOLVE, KafkaError.REQUEST_TIMED_OUT, KafkaError.NETWORK_EXCEPTION}
+)
 _TOO_LARGE = frozenset({TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE})
 
 # What a broker says of an append, for the plane, which has these sets from here. MISSING: it may

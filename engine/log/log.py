@@ -124,7 +124,9 @@ class Log:
         if self._stopped:
             return
         self._stopped = True
-        await asyncio.gather(*(readers.stop() for readers in (self._readers, self._committed, self._tails, self._scattered)))
+        await asyncio.gather(
+            *(readers.stop() for readers in (self._readers, self._committed, self._tails, self._scattered))
+        )
         await self._appender.stop()
         self._admin.stop()
         self._offsets.stop()
@@ -143,7 +145,9 @@ class Log:
         """
         return self._appender.append(topic, partition, value, key, headers)
 
-    def append_many(self, topic: str, partition: int, values: Sequence[bytes]) -> asyncio.Future[list[Appended | Exception]]:
+    def append_many(
+        self, topic: str, partition: int, values: Sequence[bytes]
+    ) -> asyncio.Future[list[Appended | Exception]]:
         """Appends records to one partition in order; resolved once, with a result or an error (as
         `append`) for each.
 
@@ -153,7 +157,15 @@ class Log:
         return self._appender.append_many(topic, partition, values)
 
     async def fetch(
-        self, topic: str, partition: int, offset: int, max_records: int, max_bytes: int, wait_ms: int = 0, *, committed: bool = False
+        self,
+        topic: str,
+        partition: int,
+        offset: int,
+        max_records: int,
+        max_bytes: int,
+        wait_ms: int = 0,
+        *,
+        committed: bool = False,
     ) -> Chunk:
         """Up to `max_records` and about `max_bytes` (at least one record) from `offset` on.
 
@@ -185,7 +197,9 @@ class Log:
             while last + 1 < len(wanted) and wanted[last + 1] - wanted[at] < NEAR_OFFSETS:
                 last += 1
             most = min(READ_AT_BYTES, max_bytes - size) if max_bytes else READ_AT_BYTES
-            chunk = await self.fetch(topic, partition, wanted[at], wanted[last] - wanted[at] + 1, most, committed=committed)
+            chunk = await self.fetch(
+                topic, partition, wanted[at], wanted[last] - wanted[at] + 1, most, committed=committed
+            )
             asked = set(wanted[at : last + 1])
             some = {record.offset: record for record in chunk.records if record.offset in asked}
             found.update(some)
@@ -194,7 +208,9 @@ class Log:
             at = max(at + 1, min(done, last + 1))
         return found
 
-    async def read_each(self, topic: str, partition: int, offsets: Collection[int], use: Callable[[Record], None]) -> None:
+    async def read_each(
+        self, topic: str, partition: int, offsets: Collection[int], use: Callable[[Record], None]
+    ) -> None:
         """Hands the records at these offsets to `use`, in no order; one that Kafka no longer has is
         left out. For any number of them, near or far apart: some MB are in memory at a time.
 

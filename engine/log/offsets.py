@@ -19,7 +19,17 @@ from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as ClientPartition
 
 from engine.errors import LogUnavailable
-from engine.log.kafka_errors import BROKER_GONE, MOVING, NO_LEADER, UNKNOWN, UNKNOWN_PARTITION, client_logger, engine_error, error_of, note
+from engine.log.kafka_errors import (
+    BROKER_GONE,
+    MOVING,
+    NO_LEADER,
+    UNKNOWN,
+    UNKNOWN_PARTITION,
+    client_logger,
+    engine_error,
+    error_of,
+    note,
+)
 from engine.log.reader import COMMITTED, READ_CONFIG
 from engine.log.shapes import TopicPartition
 from runtime.background import Background
@@ -102,7 +112,9 @@ class Offsets:
         """The end of a client may take a moment: not on the loop."""
         await asyncio.get_running_loop().run_in_executor(self._threads, old.clear)
 
-    async def at(self, parts: Sequence[TopicPartition], at_ms: int, *, wait_for_unknown: bool = False) -> dict[TopicPartition, int]:
+    async def at(
+        self, parts: Sequence[TopicPartition], at_ms: int, *, wait_for_unknown: bool = False
+    ) -> dict[TopicPartition, int]:
         """The offset at a time (epoch ms, LATEST, EARLIEST), of each of `parts` that exists (or,
         waiting, comes to exist). -1 = none.
         """
@@ -134,7 +146,9 @@ class Offsets:
                     raise
             await asyncio.sleep(_RETRY_S)
 
-    def _ask(self, parts: Sequence[TopicPartition], at_ms: int) -> tuple[dict[TopicPartition, int], dict[TopicPartition, KafkaError]]:
+    def _ask(
+        self, parts: Sequence[TopicPartition], at_ms: int
+    ) -> tuple[dict[TopicPartition, int], dict[TopicPartition, KafkaError]]:
         """One request for all: offsets and faults by unit. Blocks; for threads. Raises
         KafkaException when no broker answers.
         """

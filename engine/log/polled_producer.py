@@ -27,7 +27,19 @@ class Job:
     Touched by the loop's thread only.
     """
 
-    __slots__ = ("future", "headers", "key", "left", "partition", "repeated", "results", "sent_s", "single", "topic", "values")
+    __slots__ = (
+        "future",
+        "headers",
+        "key",
+        "left",
+        "partition",
+        "repeated",
+        "results",
+        "sent_s",
+        "single",
+        "topic",
+        "values",
+    )
 
     def __init__(
         self,

@@ -208,7 +208,9 @@ class Reader:
     def _watermarks(self, unit: TopicPartition, *, cached: bool) -> tuple[int, int] | None:
         return self._consumer.get_watermark_offsets(ClientPartition(*unit), timeout=_METADATA_S, cached=cached)
 
-    def _gather(self, unit: TopicPartition, max_records: int, max_bytes: int, truncated: bool, known: int | None) -> Chunk:
+    def _gather(
+        self, unit: TopicPartition, max_records: int, max_bytes: int, truncated: bool, known: int | None
+    ) -> Chunk:
         """Records from what is held and read ahead, at least one. Their next_offset is the new
         place. `known`: the end as the broker has just said it, None = it was not asked.
         """
@@ -235,7 +237,9 @@ class Reader:
             kind, at_ms = message.timestamp()
             offset = message.offset() or 0
             self.position = offset + 1
-            records.append(Record(topic, partition, offset, at_ms if kind else 0, key, value, cast("Headers | None", headers)))
+            records.append(
+                Record(topic, partition, offset, at_ms if kind else 0, key, value, cast("Headers | None", headers))
+            )
         # The end as of the last answer of the broker, which is newer than every record read ahead.
         high = (self._watermarks(unit, cached=True) or (0, -1))[1]
         at_end = not held and (known or 0) <= self.position and 0 <= high <= self.position

@@ -28,7 +28,9 @@ READERS = 8
 # has not heard from the broker since, and one that is not new makes room for another: were each to
 # fail by itself first, a pool of idle readers would fail its users for minutes after Kafka is back.
 _OLD_S = 5.0
-_REST_AFTER_S = 1.0  # An idle reader at the end of its partition would go on polling the broker, and hold what it read ahead.
+_REST_AFTER_S = (
+    1.0  # An idle reader at the end of its partition would go on polling the broker, and hold what it read ahead.
+)
 
 
 class Readers:
@@ -38,7 +40,9 @@ class Readers:
     `end_of` is handed on to each `Reader`.
     """
 
-    def __init__(self, config: dict[str, Any], end_of: Callable[[TopicPartition], int | None], most: int = READERS) -> None:
+    def __init__(
+        self, config: dict[str, Any], end_of: Callable[[TopicPartition], int | None], most: int = READERS
+    ) -> None:
         self._config = config
         self._end_of = end_of
         self._most = most

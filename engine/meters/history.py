@@ -58,7 +58,9 @@ class History:
         """
         part = (self._topic, meter_partition(incarnation))
         until = asyncio.get_running_loop().time() + PATIENCE_S
-        starts, ends = await asyncio.gather(self._log.offsets_at([part], from_ms), self._log.offsets_at([part], to_ms + LATE_MS))
+        starts, ends = await asyncio.gather(
+            self._log.offsets_at([part], from_ms), self._log.offsets_at([part], to_ms + LATE_MS)
+        )
         offset, end, seen, key = starts.get(part, 0), ends.get(part, 0), Seen(), incarnation.encode()
         while offset < end:
             if asyncio.get_running_loop().time() > until:

@@ -116,7 +116,15 @@ class Meters:
         self.times: Final = MessageTimes()
         self.requests: Final = RequestCounts(is_queue)
 
-    def note(self, incarnation: str, tag: int, operation: Operation, messages: int, began_ns: int, in_queue_ms: Sequence[int] = ()) -> None:
+    def note(
+        self,
+        incarnation: str,
+        tag: int,
+        operation: Operation,
+        messages: int,
+        began_ns: int,
+        in_queue_ms: Sequence[int] = (),
+    ) -> None:
         """A request was answered that began when the monotonic clock stood there. `in_queue_ms`:
         for how long messages of it were in the queue that nobody got before.
         """

@@ -48,7 +48,12 @@ class Unwritten(Generic[R]):
     """
 
     def __init__(
-        self, log: Log, topic: str, dropped: Callable[[int], None], place: Callable[[R], tuple[int, str]], at_a_time: int = AT_A_TIME
+        self,
+        log: Log,
+        topic: str,
+        dropped: Callable[[int], None],
+        place: Callable[[R], tuple[int, str]],
+        at_a_time: int = AT_A_TIME,
     ) -> None:
         """`at_a_time`: how many records are encoded in one turn of the event loop."""
         self._log = log
@@ -113,7 +118,14 @@ class Reporter:
     """
 
     def __init__(
-        self, worker: str, prefix: str, minute_ms: int, log: Log, catalog: Catalog, meters: Meters, dropped: Callable[[int], None]
+        self,
+        worker: str,
+        prefix: str,
+        minute_ms: int,
+        log: Log,
+        catalog: Catalog,
+        meters: Meters,
+        dropped: Callable[[int], None],
     ) -> None:
         self._worker = worker
         self._minute_ms = minute_ms
@@ -125,7 +137,9 @@ class Reporter:
         self.meters = Unwritten[MeterRecord](
             log, meter_topic(prefix), dropped, lambda record: (meter_partition(record.incarnation), record.incarnation)
         )
-        self.requests = Unwritten[RequestsRecord](log, requests_topic(prefix), dropped, lambda record: (0, worker), at_a_time=1)
+        self.requests = Unwritten[RequestsRecord](
+            log, requests_topic(prefix), dropped, lambda record: (0, worker), at_a_time=1
+        )
         self._numbers = itertools.count(1)
         self._background = Background()
         self._task: asyncio.Task[None] | None = None
@@ -175,14 +189,18 @@ class Reporter:
         rows = self._meters.requests.take()
         self.requests.put([self._of_requests(minute, rows[at : at + ROWS]) for at in range(0, len(rows), ROWS)])
 
-    def _record(self, minute: int, incarnation: str, cells: list[tuple[Key, Cell]], stale: list[StaleRow]) -> MeterRecord | None:
+    def _record(
+        self, minute: int, incarnation: str, cells: list[tuple[Key, Cell]], stale: list[StaleRow]
+    ) -> MeterRecord | None:
         """Returns what is written of a queue; None for one that went more than a minute ago."""
         gone = self._gone.get(incarnation)
         queue = self._catalog.by_incarnation.get(incarnation) or (gone and gone[0])
         if queue is None:
             return None
         names = {tag.id: tag.name for tag in queue.tags}
-        rows = [cell.row("" if tag < 0 else names.get(tag, f"#{tag}"), operation) for (_, tag, operation), cell in cells]
+        rows = [
+            cell.row("" if tag < 0 else names.get(tag, f"#{tag}"), operation) for (_, tag, operation), cell in cells
+        ]
         return MeterRecord(minute * self._minute_ms, self._worker, queue.name, incarnation, rows, stale)
 
     def _of_requests(self, minute: int, rows: list[RequestRow]) -> RequestsRecord:

@@ -38,18 +38,30 @@ _AGGREGATED: Final[Mapping[str, Callable[[Sequence[float]], float]]] = {
 def check_query(query: MetricQuery) -> None:
     """Raises InvalidValue for what is no metric, no aggregator, no span of time, or too much."""
     if query.metric not in METRICS:
-        raise InvalidValue(f"there is no metric {query.metric[:100]!r}", field="metric", limit=list(METRICS), given=query.metric[:100])
+        raise InvalidValue(
+            f"there is no metric {query.metric[:100]!r}", field="metric", limit=list(METRICS), given=query.metric[:100]
+        )
     for field, given in (("aggregator", query.aggregator), ("downsample", query.downsample)):
         if given is not None and given not in AGGREGATORS:
             words = list(AGGREGATORS)
             raise InvalidValue(
-                f"{field} must be one of {', '.join(words)}, given {given[:100]!r}", field=field, limit=words, given=given[:100]
+                f"{field} must be one of {', '.join(words)}, given {given[:100]!r}",
+                field=field,
+                limit=words,
+                given=given[:100],
             )
     if not 0 < query.to_ms - query.from_ms <= MAX_SPAN_MS or query.from_ms < 0:
-        raise InvalidValue(f"from must be before to, by {METER_DAYS} days at most", field="from", limit=MAX_SPAN_MS, given=query.from_ms)
+        raise InvalidValue(
+            f"from must be before to, by {METER_DAYS} days at most",
+            field="from",
+            limit=MAX_SPAN_MS,
+            given=query.from_ms,
+        )
     check_asked("interval_ms", query.interval_ms)
     if query.interval_ms % MINUTE_MS:
-        raise InvalidValue("the interval must be whole minutes", field="interval_ms", limit=MINUTE_MS, given=query.interval_ms)
+        raise InvalidValue(
+            "the interval must be whole minutes", field="interval_ms", limit=MINUTE_MS, given=query.interval_ms
+        )
     slot = MINUTE_MS if query.downsample else query.interval_ms
     if (query.to_ms - query.from_ms) // slot > MAX_CELLS:
         raise InvalidValue(
@@ -92,7 +104,9 @@ class Metrics:
         return Series(query.metric, _values(cells, query, _MEASURED[measure]))
 
 
-def _values(cells: Mapping[tuple[int, str], Cell], query: MetricQuery, measure: Callable[[Cell], float]) -> dict[int, float]:
+def _values(
+    cells: Mapping[tuple[int, str], Cell], query: MetricQuery, measure: Callable[[Cell], float]
+) -> dict[int, float]:
     """The values by interval: first of each tag over time, then of the tags."""
     by_tag: dict[tuple[int, str], list[float]] = {}
     for (slot, tag), cell in cells.items():

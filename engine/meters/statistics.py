@@ -21,7 +21,9 @@ from schemas.vocabulary import LATE_MS, OPERATIONS
 DAY_MS = 86_400_000
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}\Z")
 _SUBJECTS = {
-    str(operation): [str(s) for s, some in OPERATIONS.items() if operation in some] for some in OPERATIONS.values() for operation in some
+    str(operation): [str(s) for s, some in OPERATIONS.items() if operation in some]
+    for some in OPERATIONS.values()
+    for operation in some
 }
 
 
@@ -39,7 +41,9 @@ def begin_of(day: str, *, told: bool = False) -> int:
             raise ValueError
         begin = datetime.fromisoformat(day).replace(tzinfo=UTC)
     except ValueError:
-        raise InvalidValue(f"day must be YYYY-MM-DD, given {day[:40]!r}", field="day", limit="YYYY-MM-DD", given=day[:40]) from None
+        raise InvalidValue(
+            f"day must be YYYY-MM-DD, given {day[:40]!r}", field="day", limit="YYYY-MM-DD", given=day[:40]
+        ) from None
     today = datetime.fromtimestamp(now_ms() // DAY_MS * DAY_MS / 1000, UTC)
     oldest = today - timedelta(days=METER_DAYS - 1)
     if begin > today or (begin < oldest and not told):

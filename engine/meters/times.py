@@ -52,7 +52,11 @@ class MessageTimes:
 
     def shown(self) -> list[TimesOf]:
         """Returns all of them."""
-        return [_shown("queue", "", self.in_queue), _shown("hand", "ack", self.acked), _shown("hand", "release", self.released)]
+        return [
+            _shown("queue", "", self.in_queue),
+            _shown("hand", "ack", self.acked),
+            _shown("hand", "release", self.released),
+        ]
 
     def add(self, rows: Iterable[tuple[int, Sequence[int]]]) -> None:
         """Adds what the plane has noted, as native/src/plane/counts.rs tells it."""

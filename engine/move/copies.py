@@ -81,7 +81,9 @@ class Copies:
                 except UndecodableRecord:
                     continue
                 if origin is not None and origin.from_tag == tag.name:
-                    found.setdefault(address_of(origin.from_id), MessageId(target.incarnation, partition, record.offset).address)
+                    found.setdefault(
+                        address_of(origin.from_id), MessageId(target.incarnation, partition, record.offset).address
+                    )
             if chunk.at_end:
                 return found
             offset = chunk.next_offset

@@ -38,7 +38,14 @@ class DeadLetters:
     """Any number of tasks may ask."""
 
     def __init__(
-        self, mover: Mover, copies: Copies, leases: LeaseScripts, catalog: Catalog, targets: Targets, window: Window, bodies: BodySource
+        self,
+        mover: Mover,
+        copies: Copies,
+        leases: LeaseScripts,
+        catalog: Catalog,
+        targets: Targets,
+        window: Window,
+        bodies: BodySource,
     ) -> None:
         self._mover = mover
         self._copies = copies
@@ -64,7 +71,9 @@ class DeadLetters:
         if going_on := await self._begin(queue, tag, partition, dying):
             await asyncio.wait([going_on])  # who waits no more does not end it
 
-    async def _begin(self, queue: Queue, tag: TagRecord, partition: int, dying: Sequence[Dying]) -> asyncio.Task[None] | None:
+    async def _begin(
+        self, queue: Queue, tag: TagRecord, partition: int, dying: Sequence[Dying]
+    ) -> asyncio.Task[None] | None:
         left = await self._try(queue, tag, partition, dying)
         return self._background.start(self._go_on(queue, tag, partition, left), "move_dead") if left else None
 
@@ -87,7 +96,9 @@ class DeadLetters:
         try:
             states = await self._window.call(queue, lambda g: self._leases.states(unit, g, tag.id, offsets))
         except EngineError as error:
-            logger.warning("action=move queue=%s partition=%d left=%d error=%s", queue.name, partition, len(left), error)
+            logger.warning(
+                "action=move queue=%s partition=%d left=%d error=%s", queue.name, partition, len(left), error
+            )
             return left
         return [d for d, one in zip(left, states, strict=True) if one.state != MessageState.SETTLED]
 
@@ -114,7 +125,9 @@ class DeadLetters:
             items, there = await self._copies.looked(queue, tag, partition, target, [item for _, item in taken])
             held = list(zip([d for d, _ in taken], items, strict=True))
         except EngineError as error:
-            logger.warning("action=move queue=%s partition=%d messages=%d error=%s", queue.name, partition, len(dying), error)
+            logger.warning(
+                "action=move queue=%s partition=%d messages=%d error=%s", queue.name, partition, len(dying), error
+            )
             return list(dying), []
         moves = [self._mover.move_one(queue, tag, partition, item, target, "dead", there) for _, item in held]
         outcomes = await (_in_turn(moves) if target.record.fifo else asyncio.gather(*moves, return_exceptions=True))
@@ -155,13 +168,31 @@ class DeadLetters:
             try:
                 (found,) = self._bodies.bodies_of(queue, partition, [d], records)
             except UndecodableRecord as error:
-                logger.error("action=move queue=%s partition=%d offset=%d error=%s", queue.name, partition, d.offset, error)
+                logger.error(
+                    "action=move queue=%s partition=%d offset=%d error=%s", queue.name, partition, d.offset, error
+                )
                 continue
             if found is None:
                 left += [d] if d.offset not in over and d.offset not in unread else []
                 continue
             first_ms, sent_ms = d.first_received_at_ms, found.sent_at_ms
-            held.append((d, Held(d.offset, d.nonce, found.message, sent_ms, d.count, first_ms, d.reason, d.again_ms, until_ms, d.note)))
+            held.append(
+                (
+                    d,
+                    Held(
+                        d.offset,
+                        d.nonce,
+                        found.message,
+                        sent_ms,
+                        d.count,
+                        first_ms,
+                        d.reason,
+                        d.again_ms,
+                        until_ms,
+                        d.note,
+                    ),
+                )
+            )
         return held, left, [d for d in dying if d.offset in unread]
 
 

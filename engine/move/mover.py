@@ -81,7 +81,9 @@ class Mover:
         # Of each move that is done, or that has failed, while anybody listens.
         self.moved: Final = Signal[[Move]]()
 
-    async def move(self, queue: Queue, tag: TagRecord, partition: int, held: Sequence[tuple[Held, Queue]], task: str) -> dict[int, Moved]:
+    async def move(
+        self, queue: Queue, tag: TagRecord, partition: int, held: Sequence[tuple[Held, Queue]], task: str
+    ) -> dict[int, Moved]:
         """Moves messages that a task holds, each to its target, and settles them at their source:
         by offset what came of each. Those of a FIFO queue go one after the other.
         """
@@ -116,12 +118,25 @@ class Mover:
             return Moved(Outcome.MOVED, copy) if copy else Moved(Outcome.LATER)
         except EngineError as error:
             logger.warning(
-                "action=move queue=%s partition=%d offset=%d target=%s error=%s", queue.name, partition, held.offset, target.name, error
+                "action=move queue=%s partition=%d offset=%d target=%s error=%s",
+                queue.name,
+                partition,
+                held.offset,
+                target.name,
+                error,
             )
             return Moved(Outcome.LATER if isinstance(error, Unavailable) else Outcome.FAILED)
 
     async def move_one(
-        self, queue: Queue, tag: TagRecord, partition: int, held: Held, target: Queue, kind: str, there: Mapping[str, str], task: str = ""
+        self,
+        queue: Queue,
+        tag: TagRecord,
+        partition: int,
+        held: Held,
+        target: Queue,
+        kind: str,
+        there: Mapping[str, str],
+        task: str = "",
     ) -> str:
         """Appends it unless its address is among those that are `there`, and settles it as `kind`
         (dead, moved). Returns the address of the copy, which the journal has from then on. Raises
@@ -141,11 +156,21 @@ class Mover:
         finally:
             if copy or error:
                 at = self._ids.message_id(queue, partition, held.offset)
-                self.moved(Move(kind, queue.name, tag.name, target.name, at, held.message, held.reason, task, began_ns, error))
+                self.moved(
+                    Move(kind, queue.name, tag.name, target.name, at, held.message, held.reason, task, began_ns, error)
+                )
         return copy
 
     async def _move_one(
-        self, queue: Queue, tag: TagRecord, partition: int, held: Held, target: Queue, kind: str, there: Mapping[str, str], task: str
+        self,
+        queue: Queue,
+        tag: TagRecord,
+        partition: int,
+        held: Held,
+        target: Queue,
+        kind: str,
+        there: Mapping[str, str],
+        task: str,
     ) -> str:
         """See `move_one`."""
         from_id = self._ids.message_id(queue, partition, held.offset)
@@ -171,7 +196,9 @@ class Mover:
         unit = queue.units[partition]
         pairs = [(held.offset, held.nonce)]
         reason = move_reason(task, copy)
-        (word,) = await self._window.call(queue, lambda g: self._leases.settle(unit, g, tag.id, kind, pairs, reason=reason))
+        (word,) = await self._window.call(
+            queue, lambda g: self._leases.settle(unit, g, tag.id, kind, pairs, reason=reason)
+        )
         reached("move.after_settle")
         if word != "ok":
             return ""
@@ -221,5 +248,10 @@ def _moved(queue: Queue, tag: TagRecord, held: Held, from_id: str, kind: str) ->
     if kind == "dead":
         attributes[RESERVED_ATTRIBUTE] = Attribute("string", queue.name.encode())
     return msgspec.structs.replace(
-        held.message, attributes=attributes, delay_ms=0, origin=origin, batch=None, sender=held.message.sender or NATIVE_SENDER
+        held.message,
+        attributes=attributes,
+        delay_ms=0,
+        origin=origin,
+        batch=None,
+        sender=held.message.sender or NATIVE_SENDER,
     )

@@ -67,7 +67,9 @@ class ParkedGroups:
             partition, after = partition + 1, None
         return ParkedPage(found, None)
 
-    async def _parked(self, queue: Queue, tag: TagRecord, partition: int, max: int, after: tuple[int, int] | None) -> list[Parked]:
+    async def _parked(
+        self, queue: Queue, tag: TagRecord, partition: int, max: int, after: tuple[int, int] | None
+    ) -> list[Parked]:
         self._window.used(queue, partition)
         unit = queue.units[partition]
         return await self._window.call(queue, lambda g: self._deferred.parked(unit, g, tag.id, max=max, after=after))
@@ -133,9 +135,15 @@ class Parking:
             self._check_policy(queue, tag)
         until = journal_until()
         partitions = [partition_of_group(queue.record, group)] if group else range(len(queue.units))
-        return any(await asyncio.gather(*(self._unpark(queue, tag, partition, group, until, kill=kill) for partition in partitions)))
+        return any(
+            await asyncio.gather(
+                *(self._unpark(queue, tag, partition, group, until, kill=kill) for partition in partitions)
+            )
+        )
 
-    async def _unpark(self, queue: Queue, tag: TagRecord, partition: int, group: str, until: float, *, kill: bool) -> bool:
+    async def _unpark(
+        self, queue: Queue, tag: TagRecord, partition: int, group: str, until: float, *, kill: bool
+    ) -> bool:
         self._window.used(queue, partition)
         unit, digest, move_ms = queue.units[partition], group_digest(group), MOVER_LEASE_MS if kill else 0
         found: tuple[int, Dying] | None = await self._window.call(
@@ -158,7 +166,9 @@ class Parking:
 
 def _check_fifo(queue: Queue) -> None:
     if not queue.record.fifo:
-        raise NotAllowedOnQueue(f"queue {queue.name!r} is a standard queue: no group of it waits", field="queue", given=queue.name)
+        raise NotAllowedOnQueue(
+            f"queue {queue.name!r} is a standard queue: no group of it waits", field="queue", given=queue.name
+        )
 
 
 def _group(record: Record) -> str | None:
@@ -180,7 +190,9 @@ def _resume(token: str, partitions: int) -> tuple[int, tuple[int, int] | None]:
             base64.b64decode(token + "=" * (-len(token) % 4), altchars=b"-_", validate=True), type=tuple[int, int, int]
         )
     except (binascii.Error, msgspec.MsgspecError, ValueError):
-        raise InvalidValue("next is not a token that a list of parked groups has given out", field="next", given=token[:100]) from None
+        raise InvalidValue(
+            "next is not a token that a list of parked groups has given out", field="next", given=token[:100]
+        ) from None
     if not 0 <= partition < partitions or not -1 <= until_ms <= LAST_MS or not -1 <= offset < 2**40:
         raise InvalidValue("next is not a token of this queue", field="next", given=token[:100])
     return partition, None if until_ms < 0 else (until_ms, offset)

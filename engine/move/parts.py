@@ -34,7 +34,9 @@ class MoveParts:
     mover: Mover
     dead_letters: DeadLetters
 
-    def move_beside(self, moving: Background, queue: Queue, tag: TagRecord, partition: int, dying: Sequence[Dying]) -> None:
+    def move_beside(
+        self, moving: Background, queue: Queue, tag: TagRecord, partition: int, dying: Sequence[Dying]
+    ) -> None:
         """Begins to move what is dying."""
         moving.start(self.dead_letters.move_dead(queue, tag, partition, dying), "move_dead")
 
@@ -67,7 +69,9 @@ def wire_parking(
     )
 
 
-def wire_tasks(*, ground: Ground, window: WindowParts, mover: Mover, journal: Journal, journaled: Journaled, backlog: Backlog) -> Tasks:
+def wire_tasks(
+    *, ground: Ground, window: WindowParts, mover: Mover, journal: Journal, journaled: Journaled, backlog: Backlog
+) -> Tasks:
     """Builds the tasks of a worker; nothing is started. `backlog`: as of Tasks."""
     log, store, catalog, calls = ground.log, ground.store, ground.catalog, window.window
     progress = Progress(log, store, catalog, calls, journal, journaled)

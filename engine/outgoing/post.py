@@ -75,7 +75,9 @@ def target_of(url: str, field: str = "webhook") -> Target:
         given = url[:200]
         raise InvalidValue(f"{field} must be {_RULE}, given {given!r}", field=field, limit=_RULE, given=given) from None
     query = f"?{parts.query}" if parts.query else ""
-    return Target(parts.scheme == "https", host, port or _PORTS[parts.scheme], parts.netloc, (parts.path or "/") + query)
+    return Target(
+        parts.scheme == "https", host, port or _PORTS[parts.scheme], parts.netloc, (parts.path or "/") + query
+    )
 
 
 def is_public(address: str) -> bool:
@@ -138,9 +140,16 @@ async def _post(url: str, body: bytes, headers: Mapping[str, str], private: bool
     target = target_of(url, "url")
     secure = _authorities() if target.tls else None
     address = await _address(target, private)
-    reader, writer = await asyncio.open_connection(address, target.port, ssl=secure, server_hostname=target.host if secure else None)
+    reader, writer = await asyncio.open_connection(
+        address, target.port, ssl=secure, server_hostname=target.host if secure else None
+    )
     try:
-        lines = [f"POST {target.path} HTTP/1.1", f"host: {target.authority}", "connection: close", f"content-length: {len(body)}"]
+        lines = [
+            f"POST {target.path} HTTP/1.1",
+            f"host: {target.authority}",
+            "connection: close",
+            f"content-length: {len(body)}",
+        ]
         lines += [f"{name}: {value}" for name, value in headers.items()]
         writer.write("\r\n".join([*lines, "", ""]).encode() + body)
         await writer.drain()

@@ -94,7 +94,9 @@ class Drains:
         future.add_done_callback(lambda _: silence.cancel())
         where = [request.queue, unit.incarnation, unit.partition, request.topic, request.place, request.key]
         call = drain_template(self._prefix, unit, request.epoch, request.most)
-        self._library.tell(lib.DRAIN, [number, *where, call, request.done_seq, request.most, request.rounds, request.moved])
+        self._library.tell(
+            lib.DRAIN, [number, *where, call, request.done_seq, request.most, request.rounds, request.moved]
+        )
         return future
 
     def ended(self, number: int, news: Sequence[Any]) -> None:
@@ -106,7 +108,10 @@ class Drains:
         is_passed, error = end == lib.PASSED, ""
         if end == lib.NOT_APPENDED:
             error = text or "Kafka did not store entries of the journal"
-        self._end(number, DrainResult(moved, bool(has_more) or is_passed, done_seq, since_ms, end == lib.FENCED, is_passed, error))
+        self._end(
+            number,
+            DrainResult(moved, bool(has_more) or is_passed, done_seq, since_ms, end == lib.FENCED, is_passed, error),
+        )
 
     def _pass(self, number: int) -> None:
         self._end(number, _PASSED)

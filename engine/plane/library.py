@@ -10,7 +10,25 @@ from typing import Any, Final, Protocol
 from schemas.vocabulary import Verb
 
 # What the plane is told; native/src/net/numbers.rs has the same, and a test compares them.
-CLOCK, OPEN, ROUTE, CLOSE, WOKEN, ADMIT, SHUT, EMPTY, STOP, WATCH, LEAVE, RETELL, DRAIN, GRANT, LEARNT, JOURNALED, GRANT_DELAYS = range(17)
+(
+    CLOCK,
+    OPEN,
+    ROUTE,
+    CLOSE,
+    WOKEN,
+    ADMIT,
+    SHUT,
+    EMPTY,
+    STOP,
+    WATCH,
+    LEAVE,
+    RETELL,
+    DRAIN,
+    GRANT,
+    LEARNT,
+    JOURNALED,
+    GRANT_DELAYS,
+) = range(17)
 # What it tells.
 GREETED, LOST, SEEN, REFRESH, RETURNED, RETURN, CLOSED, DYING, FAILED = range(9)
 SUSPECT, USED, UNLOADED, AHEAD, VISIBLE, DRAINED, LOW, WRITTEN, LOW_DELAYS, REFUSED, SERVED = range(9, 20)

@@ -44,7 +44,9 @@ class Link:
     def _tell_clock(self) -> None:
         clock = self._connection.clock
         if self._library is not None and clock.is_set:
-            self._library.tell(lib.CLOCK, [*(repr(fact).encode() for fact in clock.facts), clock.keep_ms, clock.early_ms])
+            self._library.tell(
+                lib.CLOCK, [*(repr(fact).encode() for fact in clock.facts), clock.keep_ms, clock.early_ms]
+            )
 
     def _tell_fence(self) -> None:
         fence, (link, run_id) = self._connection.fence, self._link

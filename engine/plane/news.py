@@ -124,7 +124,20 @@ class PlaneNews:
         """Adds what the plane has counted to the meters, and tells `observe`. Closes what was
         idle.
         """
-        for number, tag, verb, more, gone, requests, messages, empty, sum_us, max_us, by_meter, by_metric in library.ask(lib.COUNTS):
+        for (
+            number,
+            tag,
+            verb,
+            more,
+            gone,
+            requests,
+            messages,
+            empty,
+            sum_us,
+            max_us,
+            by_meter,
+            by_metric,
+        ) in library.ask(lib.COUNTS):
             observe(verb, bool(gone), requests, sum_us / 1e6, by_metric)
             self.plane.note_use(number)
             if not gone and (opened := self.plane.opened(number)) is not None:

@@ -50,7 +50,9 @@ class DurableAcks:
         try:
             if opened.generation != self._catalog.generation:
                 # Then the entry may be of another life of the state than what is asked now.
-                raise LogUnavailable(f"another Redis came into use for queue {opened.queue.name!r} meanwhile: this may be forgotten")
+                raise LogUnavailable(
+                    f"another Redis came into use for queue {opened.queue.name!r} meanwhile: this may be forgotten"
+                )
             await self._wait_journaled(opened.queue, partition, seq, journal_until())
             why = ""
         except EngineError as error:
@@ -65,8 +67,16 @@ def wire_plane(*, ground: Ground, wakes_as: Callable[[], str | None], meters: Me
     """
     settings = ground.settings
     templates = Templates(settings.topic_prefix, Window(settings.window_messages, settings.window_bytes))
-    kafka = partial(plane_options, settings.kafka_bootstrap, f"{ground.worker}-plane", settings.send_timeout_ms, settings.kafka_client())
-    return PlaneNews(Plane(settings, ground.connection, ground.catalog, ground.targets, templates, wakes_as, kafka), meters)
+    kafka = partial(
+        plane_options,
+        settings.kafka_bootstrap,
+        f"{ground.worker}-plane",
+        settings.send_timeout_ms,
+        settings.kafka_client(),
+    )
+    return PlaneNews(
+        Plane(settings, ground.connection, ground.catalog, ground.targets, templates, wakes_as, kafka), meters
+    )
 
 
 def wire_allowances(news: PlaneNews, catalog: Catalog) -> Allowances:
@@ -104,7 +114,12 @@ def join_plane(
     receives: ReceiveParts,
 ) -> None:
     """Joins the plane to the parts that serve requests which it does not."""
-    receiving, write_through, returns, woken = wait_lists.background, window.write_through, receives.returns, wait_lists.woken
+    receiving, write_through, returns, woken = (
+        wait_lists.background,
+        window.write_through,
+        receives.returns,
+        wait_lists.woken,
+    )
     for wake in (receives.heard, window.receivable):
         wake.connect(woken)
         wake.connect(news.plane.woken)
@@ -113,12 +128,18 @@ def join_plane(
     news.used.connect(owner.note_use)
     news.suspect.connect(write_through.suspect)
     news.unloaded.connect(write_through.note_failed)
-    news.ahead.connect(lambda queue, partition, cursor: receiving.start(write_through.check_length(queue, partition, cursor), "check"))
+    news.ahead.connect(
+        lambda queue, partition, cursor: receiving.start(write_through.check_length(queue, partition, cursor), "check")
+    )
     news.seen.connect(owner.note_receive)
-    news.seen.connect(lambda queue, partition, seen: activity.note_receive(queue.incarnation, asyncio.get_running_loop().time()))
+    news.seen.connect(
+        lambda queue, partition, seen: activity.note_receive(queue.incarnation, asyncio.get_running_loop().time())
+    )
     news.wanting.connect(lambda queue: receiving.start(owner.refresh(queue), "refresh"))
     news.dying.connect(receives.move)
     durable = DurableAcks(news.plane, ground.catalog, owner.journaled.wait)
     news.written.connect(lambda *written: receiving.start(durable.wait(*written), "durable acks"))
     news.returned.connect(returns.returned)
-    news.unreturned.connect(lambda queue, tag, partition, rows: receiving.start(returns.rows(queue, tag, partition, rows), "give back"))
+    news.unreturned.connect(
+        lambda queue, tag, partition, rows: receiving.start(returns.rows(queue, tag, partition, rows), "give back")
+    )

@@ -130,7 +130,9 @@ class Plane:
         if self._refusal:
             return
         try:
-            library.start_plane(service(self._settings, self._connection.options(), self._kafka(), metrics_s, line_every))
+            library.start_plane(
+                service(self._settings, self._connection.options(), self._kafka(), metrics_s, line_every)
+            )
         except (OSError, EngineError) as error:
             self.why = str(error)
             logger.warning("action=plane on=no reason=%s", error)
@@ -217,7 +219,11 @@ class Plane:
         key = self._catalog.keys.get(by.key_id)
         if key is None:
             return 0
-        ends = [end for end in (key.expires_at_ms, key.previous_until_ms if by.proof == hash(key.previous_secret) else 0) if end]
+        ends = [
+            end
+            for end in (key.expires_at_ms, key.previous_until_ms if by.proof == hash(key.previous_secret) else 0)
+            if end
+        ]
         if not ends:
             return 0
         left_ms = min(ends) - now_ms() - LONGEST_WAIT_MS
@@ -229,10 +235,19 @@ class Plane:
         tags = {tag.id: tag for tag in queue.tags}
         name = self._wakes_as()
         alone = name is None
-        mask = "".join("1" if matches(tag.filter, {}) else "0" for tag in queue.tags) if queue.tag_mask is None else queue.tag_mask
+        mask = (
+            "".join("1" if matches(tag.filter, {}) else "0" for tag in queue.tags)
+            if queue.tag_mask is None
+            else queue.tag_mask
+        )
         generation = self._catalog.generation
         loads = [self._templates.load(unit, generation, queue.tag_ids, name) for unit in queue.units]
-        told = [number, bytes.fromhex(queue.incarnation), [self._tag(queue, tag, alone=alone) for tag in queue.tags], queue.topic.encode()]
+        told = [
+            number,
+            bytes.fromhex(queue.incarnation),
+            [self._tag(queue, tag, alone=alone) for tag in queue.tags],
+            queue.topic.encode(),
+        ]
         told += [mask.encode(), int(alone), secrets.randbelow(len(loads)), loads, int(queue.record.durable_acks)]
         self._library.tell(lib.OPEN, told)
         self._open[number] = Opened(number, queue, tags, generation)
@@ -309,7 +324,11 @@ class Plane:
     def watch(self, incarnation: str, waiting: int) -> None:
         """So many more (or fewer) receives wait for a queue in Python: the plane wakes them."""
         before, self._watched[incarnation] = self._watched[incarnation], self._watched[incarnation] + waiting
-        if bool(before) != bool(self._watched[incarnation]) and self._library is not None and (number := self._of.get(incarnation)):
+        if (
+            bool(before) != bool(self._watched[incarnation])
+            and self._library is not None
+            and (number := self._of.get(incarnation))
+        ):
             self._library.tell(lib.WATCH, [number, int(not before)])
         if not self._watched[incarnation]:
             del self._watched[incarnation]

@@ -58,7 +58,9 @@ WORDS: Final[tuple[tuple[str, str, str], ...]] = (
 )
 
 
-def service(settings: EngineSettings, redis: Any, kafka: Mapping[str, str], metrics_s: Sequence[float], line_every: int) -> list[Any]:
+def service(
+    settings: EngineSettings, redis: Any, kafka: Mapping[str, str], metrics_s: Sequence[float], line_every: int
+) -> list[Any]:
     """Returns what `Library.start_plane` takes. `redis`: the options of the connection;
     `metrics_s`: the bounds of the metrics' times; `line_every`: of how many requests one has a line
     in the access log, 0 = none has.
@@ -69,9 +71,16 @@ def service(settings: EngineSettings, redis: Any, kafka: Mapping[str, str], metr
         LEAST_LEASE_MS, MAX_LONG_POLLS, settings.kept_bytes, MAX_RECEIVE_BYTES, BATCH_RECORDS, BATCH_BYTES, RUN,
         settings.send_timeout_ms, WAITING_SENDS, WAITING_BYTES, TABLE["retention_ms"].low, line_every,
     ]  # fmt: skip
-    formats = [[_head("message"), DEFAULT_PRIORITY], [_head("journal"), [kind.value for kind in EventKind], DRAIN_OFFSETS]]
+    formats = [
+        [_head("message"), DEFAULT_PRIORITY],
+        [_head("journal"), [kind.value for kind in EventKind], DRAIN_OFFSETS],
+    ]
     told = [settings.secret.encode(), formats, limits, list(BOUNDS_US), [round(s * 1_000_000) for s in metrics_s]]
-    told += [list(BOUNDS_MS), [text.encode() for text in RESERVED], [[text.encode() for text in word] for word in WORDS]]
+    told += [
+        list(BOUNDS_MS),
+        [text.encode() for text in RESERVED],
+        [[text.encode() for text in word] for word in WORDS],
+    ]
     bounds = [CONNECT_MS, REPLY_MS, MOST_BYTES, MOST_REPLY_BYTES, list(BACK_OFF_MS)]
     return [[redis, scripts, bounds], list(kafka.items()), told]
 

@@ -18,7 +18,9 @@ class Tallies:
     list of ours, but in the plane.
     """
 
-    def __init__(self, known: Container[str], meters: Meters, wait_lists: WaitLists, elsewhere: Callable[[], Mapping[Place, int]]) -> None:
+    def __init__(
+        self, known: Container[str], meters: Meters, wait_lists: WaitLists, elsewhere: Callable[[], Mapping[Place, int]]
+    ) -> None:
         self._known = known
         self._meters = meters
         self._wait_lists = wait_lists
@@ -36,7 +38,9 @@ class Tallies:
         self._seen = {place for place in self._seen.union(waiting) if place[0] in self._known}
         shown = self._seen.union(empty)
         at = ((queue.name, tag.name, (queue.incarnation, tag.id)) for queue in queues for tag in queue.tags)
-        return [ReceiveCounts(name, tag, empty.get(place, 0), waiting[place]) for name, tag, place in at if place in shown]
+        return [
+            ReceiveCounts(name, tag, empty.get(place, 0), waiting[place]) for name, tag, place in at if place in shown
+        ]
 
     def stored(self, queues: Iterable[Queue]) -> dict[str, int]:
         """Returns the bytes of messages that Kafka has taken from sends since the worker began, by

@@ -20,7 +20,13 @@ OF_LIBRARY: Final = (
 LANE: Final = OF_LIBRARY.index("lane")
 OFF, NEW, CHANGED = "off", "new", "changed"
 REFUSED, QUOTA, KEY_ENDS, FAILED = "refused", "quota", "key_ends", "failed"
-FIFO, PRIORITY, ON_EXHAUSTED, RETENTION_FROM, PARTITIONS = "fifo", "priority", "on_exhausted", "retention_from", "partitions"
+FIFO, PRIORITY, ON_EXHAUSTED, RETENTION_FROM, PARTITIONS = (
+    "fifo",
+    "priority",
+    "on_exhausted",
+    "retention_from",
+    "partitions",
+)
 IN_FLIGHT, PAUSED = "max_in_flight", "paused"
 WHYS: Final = (
     *(why for why in OF_LIBRARY if why != "lane"),

@@ -34,7 +34,9 @@ AT_A_TIME = 100
 class Leftovers:
     """`finish_deletions` finishes deletions of queues."""
 
-    def __init__(self, upkeep: UpkeepScripts, catalog: Catalog, window: Window, finish_deletions: Callable[[], Awaitable[None]]) -> None:
+    def __init__(
+        self, upkeep: UpkeepScripts, catalog: Catalog, window: Window, finish_deletions: Callable[[], Awaitable[None]]
+    ) -> None:
         self.finish_deletions = finish_deletions
         self._upkeep = upkeep
         self._catalog = catalog
@@ -48,7 +50,9 @@ class Leftovers:
         for at in range(0, len(units), AT_A_TIME):
             some = units[at : at + AT_A_TIME]
             try:
-                left = await asyncio.gather(*(self._upkeep.undrained(queue.units[partition]) for queue, partition in some))
+                left = await asyncio.gather(
+                    *(self._upkeep.undrained(queue.units[partition]) for queue, partition in some)
+                )
             except StateError:
                 return  # without Redis nobody can drain anything
             for (queue, partition), entries in zip(some, left, strict=True):

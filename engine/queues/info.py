@@ -53,7 +53,9 @@ class Info:
         """
         ids = [tag.id for tag in tags]
         await asyncio.gather(*(self._show(queue.incarnation, number) for number in ids))
-        looks = asyncio.gather(*(self._window.call(queue, lambda g, u=unit: self._upkeep.info(u, g, ids)) for unit in queue.units))  # type: ignore[misc]
+        looks = asyncio.gather(
+            *(self._window.call(queue, lambda g, u=unit: self._upkeep.info(u, g, ids)) for unit in queue.units)
+        )  # type: ignore[misc]
         parts = [(queue.topic, p) for p in range(len(queue.units))]
         # Without its ends nobody knows what is stored, and whoever scales or alarms by 0 is misled.
         ends, units = await asyncio.gather(self._log.end_offsets(parts), looks)
@@ -133,7 +135,12 @@ class Depths:
     """Looks of this worker. `suspect` tells of a topic that may be gone."""
 
     def __init__(
-        self, upkeep: UpkeepScripts, window: Window, retention: Retention, topic_retention: TopicRetention, suspect: Signal[[Queue]]
+        self,
+        upkeep: UpkeepScripts,
+        window: Window,
+        retention: Retention,
+        topic_retention: TopicRetention,
+        suspect: Signal[[Queue]],
     ) -> None:
         self.suspect = suspect
         self._upkeep = upkeep
@@ -173,7 +180,9 @@ class Depths:
         for queue in queues:
             if queue.record.fifo:
                 with contextlib.suppress(StateError):
-                    most = await asyncio.gather(*(self._upkeep.parked_most(unit, queue.tag_ids) for unit in queue.units))
+                    most = await asyncio.gather(
+                        *(self._upkeep.parked_most(unit, queue.tag_ids) for unit in queue.units)
+                    )
                     found[queue.name] = max(most)
         return found
 
@@ -195,5 +204,9 @@ def _waiting(tags: Iterable[TagCounts], below: int) -> int:
     are not yet due.
     """
     return max(
-        (min(max(below - tag.floor, 0), tag.ready + tag.leased + tag.parked + max(below - tag.cursor, 0)) for tag in tags), default=0
+        (
+            min(max(below - tag.floor, 0), tag.ready + tag.leased + tag.parked + max(below - tag.cursor, 0))
+            for tag in tags
+        ),
+        default=0,
     )

@@ -49,7 +49,9 @@ class CallerParts:
     users: Users
 
 
-def wire_callers(*, ground: Ground, bounds: UserBounds, records: QueueRecords, key_uses: KeyUses, unused: Unused) -> CallerParts:
+def wire_callers(
+    *, ground: Ground, bounds: UserBounds, records: QueueRecords, key_uses: KeyUses, unused: Unused
+) -> CallerParts:
     """Builds them; nothing is started. `unused`: as of Quotas."""
     settings, catalog = ground.settings, ground.catalog
     quotas = Quotas(Allotments(ground.connection, settings.topic_prefix), bounds, unused)
@@ -108,7 +110,9 @@ def wire_queues(
         info=info,
         records=records,
         making=making,
-        creating=Creating(settings.default_partitions, Creations(settings, bounds, catalog), catalog, policies, making, deletions),
+        creating=Creating(
+            settings.default_partitions, Creations(settings, bounds, catalog), catalog, policies, making, deletions
+        ),
         changes=Queues(catalog, records, policies, info, topic_retention),
         deletions=deletions,
         purges=Purges(log, store.deferred, catalog, calls, records),
@@ -129,7 +133,9 @@ class QueueWatch:
     clock_watch: ClockWatch
 
 
-def watch_queues(*, ground: Ground, window: WindowParts, queues: QueueParts, clock: ClockKeeper, troubles: Troubles) -> QueueWatch:
+def watch_queues(
+    *, ground: Ground, window: WindowParts, queues: QueueParts, clock: ClockKeeper, troubles: Troubles
+) -> QueueWatch:
     """Builds and connects them; nothing is started."""
     log, store, catalog, calls, suspect = ground.log, ground.store, ground.catalog, window.window, window.suspect
     depths = Depths(store.upkeep, calls, window.retention, window.topic_retention, suspect)

@@ -40,7 +40,9 @@ class Policies:
         self._rights = rights
         self._targets = targets
 
-    def checked(self, by: Principal, name: str, policy: RedrivePolicy | None, *, fifo: bool, dead_letter: bool) -> RedrivePolicy | None:
+    def checked(
+        self, by: Principal, name: str, policy: RedrivePolicy | None, *, fifo: bool, dead_letter: bool
+    ) -> RedrivePolicy | None:
         """The policy with who sets it and the life that it means; to be called with the right to
         change the queue, so that it is the one that was asked about.
 
@@ -55,7 +57,10 @@ class Policies:
             why = f"is the dead-letter queue of {', '.join(sources)}"
         if why:
             raise NotAllowedOnQueue(
-                f"{name!r} {why}, so it can't have a redrive policy", field="queue", limit="one that is no dead-letter queue", given=name
+                f"{name!r} {why}, so it can't have a redrive policy",
+                field="queue",
+                limit="one that is no dead-letter queue",
+                given=name,
             )
         return RedrivePolicy(target.name, policy.max_receive_count, target.incarnation, by.id)
 
@@ -65,7 +70,9 @@ class Policies:
         """
         queue = self._catalog.queues.get(target)
         if queue is None or not self._rights.knows(by, queue):
-            raise QueueNotFound(f"the dead-letter queue {target!r} does not exist", field="dead_letter_queue", given=target)
+            raise QueueNotFound(
+                f"the dead-letter queue {target!r} does not exist", field="dead_letter_queue", given=target
+            )
         self._rights.authorise(by, Verb.SEND, queue)
         if queue.record.fifo != fifo:
             raise NotAllowedOnQueue(
@@ -103,7 +110,9 @@ def _kind(fifo: bool) -> str:
 class Queues:
     """Changes of one queue are made one after the other, whoever makes them."""
 
-    def __init__(self, catalog: Catalog, records: QueueRecords, policies: Policies, info: Info, topic_retention: TopicRetention) -> None:
+    def __init__(
+        self, catalog: Catalog, records: QueueRecords, policies: Policies, info: Info, topic_retention: TopicRetention
+    ) -> None:
         self._catalog = catalog
         self._records = records
         self._policies = policies
@@ -127,7 +136,9 @@ class Queues:
             if settings.dedup_scope not in (None, old.dedup_scope):
                 await self._check_empty(queue)
             if settings.redrive_policy is not None:
-                policy = self._policies.checked(by, name, settings.redrive_policy, fifo=old.fifo, dead_letter=old.dead_letter)
+                policy = self._policies.checked(
+                    by, name, settings.redrive_policy, fifo=old.fifo, dead_letter=old.dead_letter
+                )
                 record = msgspec.structs.replace(record, redrive_policy=policy)
             record = with_exhausted(record, settings)
             keep_ms = await self._topic_retention.raise_for(queue, record, change)
@@ -178,7 +189,9 @@ def _check_fixed(record: QueueRecord, settings: QueueSettings) -> None:
     for field, given in named(settings).items():
         known = getattr(record, field)
         if not TABLE[field].may_change and given != known:
-            raise NotAllowedOnQueue(f"{field} of a queue can't be changed, it is {known}", field=field, limit=known, given=given)
+            raise NotAllowedOnQueue(
+                f"{field} of a queue can't be changed, it is {known}", field=field, limit=known, given=given
+            )
 
 
 def _merged(settings: QueueSettings, more: QueueSettings) -> QueueSettings:
@@ -223,7 +236,9 @@ class Pauses:
             if at is None:
                 record = replace(record, paused=wanted)
             else:
-                record = replace(record, tags=[replace(one, paused=wanted) if one.id == at.id else one for one in record.tags])
+                record = replace(
+                    record, tags=[replace(one, paused=wanted) if one.id == at.id else one for one in record.tags]
+                )
             await self._records.write(record, change)
             return wanted
 
@@ -231,7 +246,9 @@ class Pauses:
 class Purges:
     """Any number of tasks may ask."""
 
-    def __init__(self, log: Log, deferred: DeferredScripts, catalog: Catalog, window: Window, records: QueueRecords) -> None:
+    def __init__(
+        self, log: Log, deferred: DeferredScripts, catalog: Catalog, window: Window, records: QueueRecords
+    ) -> None:
         self._log = log
         self._deferred = deferred
         self._catalog = catalog

@@ -12,7 +12,15 @@ from engine.log import Log
 from engine.queues.queues import Policies
 from engine.queues.records import QueueRecords
 from engine.rules.grants import without_tag
-from engine.rules.limits import MAX_TAGS, check_asked, check_filter, check_name, check_range, check_settings, check_user_attributes
+from engine.rules.limits import (
+    MAX_TAGS,
+    check_asked,
+    check_filter,
+    check_name,
+    check_range,
+    check_settings,
+    check_user_attributes,
+)
 from engine.rules.queue import Queue
 from engine.rules.rights import as_asked
 from engine.shapes import Principal
@@ -74,7 +82,12 @@ class Tags:
             queue = self._records.known(name)
             old = queue.by_name.get(tag)
             if old is not None:
-                if old.id == DEFAULT or (old.filter, old.user_attributes, old.read_qps, as_asked(old.redrive_policy)) != (
+                if old.id == DEFAULT or (
+                    old.filter,
+                    old.user_attributes,
+                    old.read_qps,
+                    as_asked(old.redrive_policy),
+                ) != (
                     *asked,
                     redrive_policy,
                 ):
@@ -132,10 +145,14 @@ class Tags:
             queue = self._records.known(name)
             old = queue.tag(tag)
             if old.id == DEFAULT:
-                raise NotAllowedOnQueue("the default tag can't be sought: receive under a tag that you make", field="tag", given=tag)
+                raise NotAllowedOnQueue(
+                    "the default tag can't be sought: receive under a tag that you make", field="tag", given=tag
+                )
             starts = await self._starts(queue, to_ms)
             start_at_ms = to_ms if to_ms >= 0 else now_ms()
-            record = msgspec.structs.replace(old, id=await self._number(queue), start_at_ms=start_at_ms, start_offsets=starts)
+            record = msgspec.structs.replace(
+                old, id=await self._number(queue), start_at_ms=start_at_ms, start_offsets=starts
+            )
             left = [one for one in queue.tags if one.id != old.id]
             changed = msgspec.structs.replace(queue.record, tags=[*left, record], next_tag_id=record.id + 1)
             await self._open_all(queue, record)

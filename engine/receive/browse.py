@@ -63,7 +63,9 @@ class Wanted(msgspec.Struct, frozen=True):
         check_asked("text", None if self.text is None else len(self.text.words))
         state = self.state
         if state is not None and state not in set(MessageState):
-            raise InvalidValue(f"state must be one of {', '.join(MessageState)}", field="state", limit=list(MessageState), given=state)
+            raise InvalidValue(
+                f"state must be one of {', '.join(MessageState)}", field="state", limit=list(MessageState), given=state
+            )
 
     def fits(self, message: Message) -> bool:
         return matches(self.filter, message.attributes) and contains(message.body, self.text)
@@ -109,7 +111,9 @@ class Browse:
         message = _decoded(record)
         wanted = message is not None and matches(tag.filter, message.attributes)
         if record is None or message is None or (of_tag and not wanted):
-            raise MessageNotFound(f"queue {queue.name!r} has no message {text[:100]!r}, or no longer", field="id", given=text[:100])
+            raise MessageNotFound(
+                f"queue {queue.name!r} has no message {text[:100]!r}, or no longer", field="id", given=text[:100]
+            )
         due_ms = far_due_ms(queue, record.timestamp_ms, message) if wanted else 0
         (state,) = await self._states(queue, tag, partition, {offset: due_ms})
         found = self._peeked(queue, record, message, state)
@@ -124,11 +128,17 @@ class Browse:
         for tag in queue.tags:
             if left:
                 dues = {
-                    offset: far_due_ms(queue, row.sent_at_ms, row.message) if matches(tag.filter, row.message.attributes) else 0
+                    offset: far_due_ms(queue, row.sent_at_ms, row.message)
+                    if matches(tag.filter, row.message.attributes)
+                    else 0
                     for offset, row in left.items()
                 }
                 states = await self._states(queue, tag, partition, dues)
-                left = {offset: left[offset] for offset, one in zip(dues, states, strict=True) if one.state == MessageState.SETTLED}
+                left = {
+                    offset: left[offset]
+                    for offset, one in zip(dues, states, strict=True)
+                    if one.state == MessageState.SETTLED
+                }
         return [row for row in rows if row.offset not in left]
 
     async def peek_next(self, queue: Queue, tag: TagRecord, sight: Sight | None, max: int) -> list[Peeked]:
@@ -153,15 +163,21 @@ class Browse:
         for partition, one in found:
             offsets.setdefault(partition, []).append(one.offset)
         most = MAX_RECEIVE_BYTES // (len(offsets) or 1)
-        reads = await asyncio.gather(*(self._log.read_at(queue.topic, p, some, max_bytes=most) for p, some in offsets.items()))
+        reads = await asyncio.gather(
+            *(self._log.read_at(queue.topic, p, some, max_bytes=most) for p, some in offsets.items())
+        )
         records = dict(zip(offsets, reads, strict=True))
         peeked, over, size = list[Peeked](), 0, 0
-        over_ms = self._store.units.now_ms() - self._store.units.keep_ms(queue.expires_ms) if queue.expires_from_send else -1
+        over_ms = (
+            self._store.units.now_ms() - self._store.units.keep_ms(queue.expires_ms) if queue.expires_from_send else -1
+        )
         for partition, one in found:
             record = records[partition].get(one.offset)
             message = _decoded(record)
             size += len((record and record.value) or b"")
-            if peeked and (size > MAX_RECEIVE_BYTES or (record is None and value_bytes(records[partition].values()) >= most)):
+            if peeked and (
+                size > MAX_RECEIVE_BYTES or (record is None and value_bytes(records[partition].values()) >= most)
+            ):
                 break
             if record is not None and record.timestamp_ms <= over_ms:
                 over += 1
@@ -263,7 +279,9 @@ class Browse:
                 return Page(found, page_token(partition, offset), scan.records, cut)
         return Page(found, None, scan.records)
 
-    async def among(self, queue: Queue, tag: TagRecord, partition: int, offsets: Sequence[int], wanted: Wanted, max: int) -> list[Peeked]:
+    async def among(
+        self, queue: Queue, tag: TagRecord, partition: int, offsets: Sequence[int], wanted: Wanted, max: int
+    ) -> list[Peeked]:
         """The first `max`, or a few more, of some messages of a partition that are wanted, in the
         order of the log.
         """
@@ -271,7 +289,9 @@ class Browse:
         while left and len(found) < max:
             some, left = left[:AT_ONCE], left[AT_ONCE:]
             records = await self._messages.read_at(queue.topic, partition, some)
-            found += await self._matching(queue, tag, partition, [records[offset] for offset in sorted(records)], wanted)
+            found += await self._matching(
+                queue, tag, partition, [records[offset] for offset in sorted(records)], wanted
+            )
         return found
 
     async def _first(self, queue: Queue, partition: int, from_ms: int | None) -> int:
@@ -279,7 +299,9 @@ class Browse:
         found = await (self._log.start_offsets(parts) if not from_ms else self._log.offsets_at(parts, from_ms))
         return found.get(parts[0], 0)
 
-    async def _matching(self, queue: Queue, tag: TagRecord, partition: int, records: list[Record], wanted: Wanted) -> list[Peeked]:
+    async def _matching(
+        self, queue: Queue, tag: TagRecord, partition: int, records: list[Record], wanted: Wanted
+    ) -> list[Peeked]:
         decoded = ((record, _decoded(record)) for record in records)
         of_tag = [
             (record, with_priority(queue.record, partition, message))
@@ -293,7 +315,8 @@ class Browse:
         dues = {record.offset: far_due_ms(queue, record.timestamp_ms, message) for record, message, _ in kept}
         states = await self._states(queue, tag, partition, dues)
         rows = [
-            _seen(self._peeked(queue, record, message, state), other) for (record, message, other), state in zip(kept, states, strict=True)
+            _seen(self._peeked(queue, record, message, state), other)
+            for (record, message, other), state in zip(kept, states, strict=True)
         ]
         rows = [row for row in rows if wanted.state is None or row.state == wanted.state]
         return await self._held(queue, partition, rows) if wanted.held else rows
@@ -311,12 +334,22 @@ class Browse:
         record = (await self._messages.read_at(queue.topic, partition, [offset])).get(offset)
         message = _decoded(record)
         wanted = _wanted(queue, partition, offset, message) if unreceived else ""
-        dues = [0] * len(queue.tags) if record is None or message is None else far_dues(queue, record.timestamp_ms, message)
-        word = await self._window.call(queue, lambda g: self._store.deferred.delete(unit, g, queue.tag_ids, offset, dues, wanted=wanted))
+        dues = (
+            [0] * len(queue.tags)
+            if record is None or message is None
+            else far_dues(queue, record.timestamp_ms, message)
+        )
+        word = await self._window.call(
+            queue, lambda g: self._store.deferred.delete(unit, g, queue.tag_ids, offset, dues, wanted=wanted)
+        )
         if word == "busy":
-            raise MessageLeased(f"message {text[:100]!r} is leased; delete it with its handle", field="id", given=text[:100])
+            raise MessageLeased(
+                f"message {text[:100]!r} is leased; delete it with its handle", field="id", given=text[:100]
+            )
         if word == "received":
-            raise MessageLeased(f"message {text[:100]!r} was received; delete it with its handle", field="id", given=text[:100])
+            raise MessageLeased(
+                f"message {text[:100]!r} was received; delete it with its handle", field="id", given=text[:100]
+            )
         if word == "settled":
             raise MessageNotFound(f"message {text[:100]!r} is settled under all tags", field="id", given=text[:100])
 

@@ -95,7 +95,9 @@ class Deliveries:
         self._returns = returns
         self._start = start
 
-    def from_memory(self, queue: Queue, tag: TagRecord, leases: Sequence[tuple[int, Received]]) -> list[Delivery] | None:
+    def from_memory(
+        self, queue: Queue, tag: TagRecord, leases: Sequence[tuple[int, Received]]
+    ) -> list[Delivery] | None:
         """What receives of partitions have leased, if its bodies are in the window or kept here;
         None = ask `complete`, for each.
         """
@@ -121,7 +123,10 @@ class Deliveries:
         What can't be delivered is given back; of each partition that has such, the error says why.
         So is, without an error, what is beyond MAX_RECEIVE_BYTES. Raises nothing.
         """
-        parts = [_Part(partition, received, self._bodies.missing(queue, partition, received.leased)) for partition, received in leases]
+        parts = [
+            _Part(partition, received, self._bodies.missing(queue, partition, received.leased))
+            for partition, received in leases
+        ]
         reads = sum(1 for part in parts if part.missing)
         if reads:
             # All of them: none is delivered before the slowest read has ended.
@@ -183,12 +188,18 @@ class Deliveries:
         absent = [offset for offset in part.missing if offset not in records and offset not in part.ended]
         unread = [offset for offset in absent if offset not in part.cut]
         if unread and part.fault is None:
-            part.fault = LogUnavailable(f"Kafka did not give message {unread[0]} of topic {queue.topic}, partition {part.partition}")
+            part.fault = LogUnavailable(
+                f"Kafka did not give message {unread[0]} of topic {queue.topic}, partition {part.partition}"
+            )
         if absent and queue.record.fifo:
-            part.made = [d for d in part.made if d.offset < min(absent)]  # what stands behind it in its group has to wait for it
+            part.made = [
+                d for d in part.made if d.offset < min(absent)
+            ]  # what stands behind it in its group has to wait for it
         await self._drop_expired(queue, tag, part)
 
-    def _build(self, queue: Queue, tag: TagRecord, partition: int, received: Received, found: Sequence[Found | None]) -> list[Delivery]:
+    def _build(
+        self, queue: Queue, tag: TagRecord, partition: int, received: Received, found: Sequence[Found | None]
+    ) -> list[Delivery]:
         """Deliveries of what was leased, as far as it was `found`."""
         secret, incarnation, fifo = self._ids.secret, queue.incarnation, queue.record.fifo
         id_of = ids_of(secret, incarnation, partition)
@@ -237,7 +248,11 @@ class Deliveries:
             again = {leased.offset for leased in received.leased if leased.count > 1 and not leased.packed}
             late = {d.offset for d in part.made if d.offset in again and _due_at(queue, d) <= over_ms}
         if late:
-            unit, kind, pairs = queue.units[part.partition], EventKind.EXPIRED.value, [(offset, received.nonce) for offset in late]
+            unit, kind, pairs = (
+                queue.units[part.partition],
+                EventKind.EXPIRED.value,
+                [(offset, received.nonce) for offset in late],
+            )
             await self._window.call(queue, lambda g: self._scripts.settle(unit, g, tag.id, kind, pairs))
             part.ended |= late
             part.made = [d for d in part.made if d.offset not in late]
@@ -261,7 +276,10 @@ class Deliveries:
             entries = [(offset, part.received.nonce, ms) for offset, ms in lengths.items()]
             extended = await self._window.call(queue, lambda g: self._extend(queue, tag, part, g, entries))
             until = {offset: e.time_ms for offset, e in zip(lengths, extended, strict=True) if e.status == "ok"}
-            part.made = [msgspec.structs.replace(d, next_visible_at_ms=until.get(d.offset, d.next_visible_at_ms)) for d in part.made]
+            part.made = [
+                msgspec.structs.replace(d, next_visible_at_ms=until.get(d.offset, d.next_visible_at_ms))
+                for d in part.made
+            ]
 
     async def _return(self, queue: Queue, tag: TagRecord, part: _Part) -> None:
         """Gives back what is not delivered."""
@@ -270,7 +288,9 @@ class Deliveries:
         left = [leased for leased in part.received.leased if leased.offset not in done]
         if left:
             dues = part.cut
-            rows = [(one.offset, part.received.nonce, dues.get(one.offset) or _place(queue, one, cached)) for one in left]
+            rows = [
+                (one.offset, part.received.nonce, dues.get(one.offset) or _place(queue, one, cached)) for one in left
+            ]
             await self._returns.rows(queue, tag.id, part.partition, rows)
 
 

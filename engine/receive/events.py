@@ -62,7 +62,14 @@ class Events:
     """Any number of tasks may ask."""
 
     def __init__(
-        self, log: Log, store: Store, catalog: Catalog, window: Window, journal: Journal, wait_journaled: Journaled, ids: Ids
+        self,
+        log: Log,
+        store: Store,
+        catalog: Catalog,
+        window: Window,
+        journal: Journal,
+        wait_journaled: Journaled,
+        ids: Ids,
     ) -> None:
         self._log = log
         self._store = store
@@ -80,7 +87,9 @@ class Events:
         events = [self._sent(peeked)] if next is None else []
         partition, message = peeked.partition, peeked.message
         wanting = {
-            tag.id: tag.name for tag in tags if tag.start_offsets[partition] <= peeked.offset and matches(tag.filter, message.attributes)
+            tag.id: tag.name
+            for tag in tags
+            if tag.start_offsets[partition] <= peeked.offset and matches(tag.filter, message.attributes)
         }
         unit = queue.units[partition]
         part, key = (self._catalog.journal_topic, self._journal.partition_of(unit)), journal_key(unit)
@@ -88,7 +97,9 @@ class Events:
         start = (await self._log.start_offsets([part])).get(part, 0)
         end = (await self._log.end_offsets([part])).get(part, 0)
         if place.offset < 0:
-            place.offset = max(start, (await self._log.offsets_at([part], peeked.sent_at_ms - LOG_TIME_MARGIN_MS)).get(part, start))
+            place.offset = max(
+                start, (await self._log.offsets_at([part], peeked.sent_at_ms - LOG_TIME_MARGIN_MS)).get(part, start)
+            )
         # What came before the first record that is left may have been about the message too.
         lacks_some = start > 0 and place.offset <= start
         scan, cut = Scan(most_records=MOST_RECORDS, most_bytes=MOST_BYTES, most_s=MOST_S), ""
@@ -117,7 +128,9 @@ class Events:
     async def _is_journaled(self, queue: Queue, partition: int) -> bool:
         """Whether the journal has all that was done to a partition before the call."""
         with contextlib.suppress(Unavailable):
-            await reach_journal(self._window, self._store.upkeep, self._wait_journaled, (queue, partition), journal_until())
+            await reach_journal(
+                self._window, self._store.upkeep, self._wait_journaled, (queue, partition), journal_until()
+            )
             return True
         return False
 
@@ -127,7 +140,15 @@ class Events:
             return Event(SENT, peeked.sent_at_ms, by=message.sender)
         queue = self._catalog.by_incarnation.get(incarnation_in(origin.from_id))
         name = origin.original_queue if queue is None else queue.name
-        return Event(SENT, peeked.sent_at_ms, tag=origin.from_tag, reason=origin.reason, by=message.sender, queue=name, id=origin.from_id)
+        return Event(
+            SENT,
+            peeked.sent_at_ms,
+            tag=origin.from_tag,
+            reason=origin.reason,
+            by=message.sender,
+            queue=name,
+            id=origin.from_id,
+        )
 
     def _told(self, offset: int, value: bytes, wanting: dict[int, str], place: _Place) -> list[Event]:
         """What a record of the unit says of a message; entries that were seen are passed."""
@@ -162,7 +183,17 @@ class Events:
             if (at := MessageId.of_address(copy)) is not None:
                 target = self._catalog.by_incarnation.get(at.incarnation)
                 queue, copied = None if target is None else target.name, self._ids.id_of(at)
-        return Event(kind, entry.at_ms, tag=tag, receive_count=count, until_ms=until_ms, reason=reason, task=task, queue=queue, id=copied)
+        return Event(
+            kind,
+            entry.at_ms,
+            tag=tag,
+            receive_count=count,
+            until_ms=until_ms,
+            reason=reason,
+            task=task,
+            queue=queue,
+            id=copied,
+        )
 
 
 def _token(place: _Place) -> str:

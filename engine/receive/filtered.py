@@ -52,7 +52,9 @@ class FilteredReceives:
         self._completing = completing
         self._refresh = refresh
 
-    async def receive(self, queue: Queue, tag: TagRecord, line: WaitList, max: int, lease_ms: int | None, filter: Filter) -> list[Delivery]:
+    async def receive(
+        self, queue: Queue, tag: TagRecord, line: WaitList, max: int, lease_ms: int | None, filter: Filter
+    ) -> list[Delivery]:
         """What is due and fits, up to `max`. Raises Unavailable, TooManyInFlight."""
         await self._completing.empty_plane(queue.incarnation, line.tag)  # it is leased to nobody, and may fit
 
@@ -64,7 +66,9 @@ class FilteredReceives:
 
         return await self._completing.now(queue, tag, line, lease, lease_ms)
 
-    async def _lease(self, queue: Queue, tag: TagRecord, line: WaitList, max: int, lease_ms: int | None, filter: Filter) -> Leases:
+    async def _lease(
+        self, queue: Queue, tag: TagRecord, line: WaitList, max: int, lease_ms: int | None, filter: Filter
+    ) -> Leases:
         leases: Leases = []
         most = min(max, line.fits(queue.record.max_message_bytes))
         poll = Poll(queue, tag, line, lease_ms)
@@ -86,9 +90,13 @@ class FilteredReceives:
         parts = await asyncio.gather(*(self._of_partition(queue, tag, p, filter, max) for p in range(len(queue.units))))
         if queue.record.priority:
             return [one for part in parts for one in part][:max]
-        return heapq.nsmallest(max, (one for part in parts for one in part), key=lambda one: (one.sent_at_ms, one.partition, one.offset))
+        return heapq.nsmallest(
+            max, (one for part in parts for one in part), key=lambda one: (one.sent_at_ms, one.partition, one.offset)
+        )
 
-    async def _of_partition(self, queue: Queue, tag: TagRecord, partition: int, filter: Filter, max: int) -> list[Peeked]:
+    async def _of_partition(
+        self, queue: Queue, tag: TagRecord, partition: int, filter: Filter, max: int
+    ) -> list[Peeked]:
         unit = queue.units[partition]
         (counts,) = await self._window.call(queue, lambda g: self._store.upkeep.info(unit, g, [tag.id]))
         found: list[Peeked] = []
@@ -105,7 +113,9 @@ class FilteredReceives:
                 break
         return found + above
 
-    async def _below_the_floor(self, queue: Queue, tag: TagRecord, partition: int, floor: int, filter: Filter, max: int) -> list[Peeked]:
+    async def _below_the_floor(
+        self, queue: Queue, tag: TagRecord, partition: int, floor: int, filter: Filter, max: int
+    ) -> list[Peeked]:
         """What was deferred, is in the window now and fits."""
         unit = queue.units[partition]
         passed = await self._window.call(

@@ -142,7 +142,9 @@ class Poller:
             poll.asked.update(some)
             if left > 0 and some:
                 share, more = divmod(left, len(some))
-                left -= await self._receive_some(poll, {p: share + (n < more) for n, p in enumerate(some) if share or n < more})
+                left -= await self._receive_some(
+                    poll, {p: share + (n < more) for n, p in enumerate(some) if share or n < more}
+                )
         return max - left
 
     async def room(self, poll: Poll) -> int:
@@ -228,7 +230,9 @@ class Poller:
         some = due[:MERGED]
         until_ms = poll.line.heads[due[MERGED]] if len(due) > MERGED else FOREVER
         looks = await self._ask_when(poll, some, max)
-        first = sorted((at, p) for p, probed in zip(some, looks, strict=True) for at in probed.times if at <= until_ms)[:max]
+        first = sorted((at, p) for p, probed in zip(some, looks, strict=True) for at in probed.times if at <= until_ms)[
+            :max
+        ]
         if not first:
             return 0
         return await self._receive_some(poll, collections.Counter(p for _, p in first), first[-1][0])
@@ -260,7 +264,9 @@ class Poller:
 
     async def _probe(self, poll: Poll, partition: int, times: int) -> Probed:
         queue, tag = poll.queue, poll.tag.id
-        probed = await self._window.call(queue, lambda g: self._scripts.probe(queue.units[partition], g, tag, times=times))
+        probed = await self._window.call(
+            queue, lambda g: self._scripts.probe(queue.units[partition], g, tag, times=times)
+        )
         self._load_soon(queue, partition, probed)
         return probed
 
@@ -335,4 +341,6 @@ class Poller:
 def too_many(queue: Queue, leased: int, *, waited: bool) -> TooManyInFlight:
     """`leased` messages are in flight under a tag, and no more may be."""
     about = f"{MAX_IN_FLIGHT} messages of queue {queue.name!r} may be in flight under a tag, {leased} are"
-    return TooManyInFlight(about, field="in_flight", limit=MAX_IN_FLIGHT, given=leased, waited=waited, fifo=queue.record.fifo)
+    return TooManyInFlight(
+        about, field="in_flight", limit=MAX_IN_FLIGHT, given=leased, waited=waited, fifo=queue.record.fifo
+    )

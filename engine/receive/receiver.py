@@ -44,7 +44,9 @@ class ShortPolls:
         self._completing = completing
         self._refresh = refresh
 
-    async def now(self, queue: Queue, tag: TagRecord, line: WaitList, count: int, lease_ms: int | None) -> list[Delivery]:
+    async def now(
+        self, queue: Queue, tag: TagRecord, line: WaitList, count: int, lease_ms: int | None
+    ) -> list[Delivery]:
         """What is due: in the window, else in Kafka beyond it."""
         await self._completing.empty_plane(queue.incarnation, line.tag)  # it is leased to nobody
 
@@ -64,7 +66,9 @@ class ShortPolls:
 class LongPolls:
     """Receives that wait in the list of their tag."""
 
-    def __init__(self, wait_lists: WaitLists, serve: Serve, wake: Wake, returns: Returns, background: Background) -> None:
+    def __init__(
+        self, wait_lists: WaitLists, serve: Serve, wake: Wake, returns: Returns, background: Background
+    ) -> None:
         self._wait_lists = wait_lists
         self._serve = serve
         self._wake = wake
@@ -98,7 +102,14 @@ class LongPolls:
             self._wait_lists.leave(asker, at, in_list=False)
 
     async def wait(
-        self, queue: Queue, tag: TagRecord, line: WaitList, count: int, lease_ms: int | None, wait_s: float, asker: Asker
+        self,
+        queue: Queue,
+        tag: TagRecord,
+        line: WaitList,
+        count: int,
+        lease_ms: int | None,
+        wait_s: float,
+        asker: Asker,
     ) -> list[Delivery]:
         """Leases up to `count` messages, or none after `wait_s`."""
         at = queue.incarnation, tag.id
@@ -205,7 +216,11 @@ class Receiver:
             return []
         else:
             deliveries = await self._kept(queue, tag, self._short_polls.now(queue, tag, line, count, lease_ms))
-        if deliveries and self._catalog.by_incarnation.get(queue.incarnation) is not queue and self._is_paused(queue, tag):
+        if (
+            deliveries
+            and self._catalog.by_incarnation.get(queue.incarnation) is not queue
+            and self._is_paused(queue, tag)
+        ):
             self._start(self._returns.give_back(queue, tag.id, deliveries))
             return []
         return deliveries
@@ -231,7 +246,9 @@ class Receiver:
             while True:
                 deliveries: list[Delivery] = []
                 if not self._is_paused(queue, tag):
-                    deliveries = await self._kept(queue, tag, self._filtered.receive(queue, tag, line, count, lease_ms, filter))
+                    deliveries = await self._kept(
+                        queue, tag, self._filtered.receive(queue, tag, line, count, lease_ms, filter)
+                    )
                 left = end - loop.time()
                 self._long_polls.check(queue, tag, asker, deliveries)
                 if deliveries or left <= 0 or self._returns.stopping:

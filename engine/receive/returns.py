@@ -91,7 +91,13 @@ class Returns:
                 del self._tries[key]
         if words is None:
             return
-        self.returned(queue, tag, partition, [row for row, word in zip(rows, words, strict=True) if word == "ok"], words.count("stale"))
+        self.returned(
+            queue,
+            tag,
+            partition,
+            [row for row, word in zip(rows, words, strict=True) if word == "ok"],
+            words.count("stale"),
+        )
 
     async def tried(self, queue: Queue, tag: int) -> bool:
         """Waits until Redis has been told once of what is on its way back to a tag; whether there
@@ -133,7 +139,12 @@ class Returns:
             self._receivable(queue.incarnation, partition, _head(rows))
 
     async def _tell(
-        self, queue: Queue, tag: int, partition: int, rows: Rows, tried: asyncio.Future[Unavailable | None] | None = None
+        self,
+        queue: Queue,
+        tag: int,
+        partition: int,
+        rows: Rows,
+        tried: asyncio.Future[Unavailable | None] | None = None,
     ) -> list[str] | None:
         """The word of each row; None = the queue is gone, or Redis was away for too long. `tried`
         gets the first failure.
@@ -149,7 +160,13 @@ class Returns:
                 if tried is not None and not tried.done():
                     tried.set_result(error)
                 if self.stopping or loop.time() > end:
-                    logger.warning("action=give_back queue=%s partition=%d messages=%d error=%s", queue.name, partition, len(rows), error)
+                    logger.warning(
+                        "action=give_back queue=%s partition=%d messages=%d error=%s",
+                        queue.name,
+                        partition,
+                        len(rows),
+                        error,
+                    )
                     return None
             except EngineError:
                 return None

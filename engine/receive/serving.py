@@ -82,7 +82,13 @@ class Serving:
     """Serves all wait lists of this worker. `refresh` loads what Kafka has beyond the window."""
 
     def __init__(
-        self, catalog: Catalog, poller: Poller, completing: Completing, activity: Activity, background: Background, refresh: Refresh
+        self,
+        catalog: Catalog,
+        poller: Poller,
+        completing: Completing,
+        activity: Activity,
+        background: Background,
+        refresh: Refresh,
     ) -> None:
         self._catalog = catalog
         self._poller = poller
@@ -144,7 +150,9 @@ class Serving:
                 self._start(self._serve(queue, tag, line, leases, served))
             elif left_over := line.deliver(served, deliveries, fifo=queue.record.fifo):
                 # Whoever is served before they are back gets what was sent later.
-                await asyncio.wait([self._start(self._completing.returns.give_back(queue, tag.id, left_over))], timeout=BACK_S)
+                await asyncio.wait(
+                    [self._start(self._completing.returns.give_back(queue, tag.id, left_over))], timeout=BACK_S
+                )
         elif stale:
             self._start(self._refresh(queue))  # what Kafka has beyond the window is loaded, and a load wakes the line
         return bool(served)

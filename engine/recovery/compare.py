@@ -113,7 +113,9 @@ def _open(cut: TagDump, history: TagState, findings: Findings) -> None:
         if (offset < history.floor and there is None) or offset in history.settled:
             findings.add(offset, f"open ({describe(here)})", "settled: it would be delivered again")
         elif offset >= cut.cursor and offset not in cut.ahead:
-            findings.add(offset, f"open, but not taken: the cursor is {cut.cursor}", "one message: it would be loaded again")
+            findings.add(
+                offset, f"open, but not taken: the cursor is {cut.cursor}", "one message: it would be loaded again"
+            )
         elif here != there:
             findings.add(offset, f"open ({describe(here)})", f"open ({describe(there)})")
         elif here is None:
@@ -129,7 +131,9 @@ def _settled(cut: TagDump, history: TagState, cursor: int, findings: Findings) -
         findings.add(offset, f"not taken: the cursor is {cut.cursor}", again)
     coming = next((o for o in range(cursor, history.floor) if o not in cut.ahead and o not in cut.open), None)
     if coming is not None:
-        findings.add(coming, f"not taken, nor what follows: the cursor is {cut.cursor}", f"{again}, as all below {history.floor}")
+        findings.add(
+            coming, f"not taken, nor what follows: the cursor is {cut.cursor}", f"{again}, as all below {history.floor}"
+        )
 
 
 def _over(cut: TagDump, history: TagState, passed: range, findings: Findings) -> None:

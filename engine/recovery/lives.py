@@ -33,7 +33,9 @@ class Holding:
     `held` is told which they are. Whoever takes one meanwhile fences it by its epoch.
     """
 
-    def __init__(self, upkeep: UpkeepScripts, worker: str, background: Background, held: set[Unit], lease_ms: int = 0) -> None:
+    def __init__(
+        self, upkeep: UpkeepScripts, worker: str, background: Background, held: set[Unit], lease_ms: int = 0
+    ) -> None:
         self._upkeep = upkeep
         self._worker = worker
         self._background = background
@@ -46,7 +48,9 @@ class Holding:
         self._keeper = self._background.keep(self._keep, "keep_units")
         return self
 
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._held.difference_update(self._units)
         await cancel_all(self._keeper)
         await self._renew(LEASE_MS)

@@ -218,7 +218,9 @@ class Sealing:
         # What was written over meanwhile is of the past.
         refused = [one for one in self._candidates.found(copied=self._copied) if one.key in catalog.refused]
         judged = {one.key for one in refused}
-        replayed = [Candidate(key, -1, why, barred=HAS_SEALED) for key, why in catalog.refused.items() if key not in judged]
+        replayed = [
+            Candidate(key, -1, why, barred=HAS_SEALED) for key, why in catalog.refused.items() if key not in judged
+        ]
         return sorted([*old, *refused, *replayed], key=lambda one: one.key)
 
     async def seal(self, names: Collection[str], *, drop: bool) -> Sealed:

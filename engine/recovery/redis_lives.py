@@ -81,7 +81,10 @@ class RedisLives:
     async def start(self) -> None:
         """Once the catalog has read all. Returns when calls may begin, or after START_S."""
         self._fence.guard(self.confirm)
-        self._kept = [self._background.keep(self._keep, "keep_life"), self._background.keep(self._watch_server, "watch_redis")]
+        self._kept = [
+            self._background.keep(self._keep, "keep_life"),
+            self._background.keep(self._watch_server, "watch_redis"),
+        ]
         await asyncio.wait({self._settle_soon()}, timeout=START_S)
 
     async def stop(self) -> None:
@@ -154,7 +157,10 @@ class RedisLives:
         if server.is_replica and self._connection.connected:
             self._connection.leave("it is a replica now")
         if self._alarms.set("redis_evicts", "", int(server.evicts)):
-            logger.error("action=alarm kind=redis_evicts policy=%s: Redis may drop keys; set maxmemory-policy noeviction", server.policy)
+            logger.error(
+                "action=alarm kind=redis_evicts policy=%s: Redis may drop keys; set maxmemory-policy noeviction",
+                server.policy,
+            )
 
     # The named life.
 
@@ -189,7 +195,9 @@ class RedisLives:
         if self._fence.admits(self._connection.life):
             return
         if boot_s() < self._again_s:
-            raise Rebuilding("another worker has the Redis that the control topic names; this worker reached another one")
+            raise Rebuilding(
+                "another worker has the Redis that the control topic names; this worker reached another one"
+            )
         settling = self._settle_soon()
         done, _ = await asyncio.wait({settling}, timeout=max(0.0, until - asyncio.get_running_loop().time()))
         if not done:
@@ -288,4 +296,6 @@ def _successor(named: GenerationRecord, server: Server) -> GenerationRecord:
     # It has old memory, or lacks keys: what it has may look whole.
     is_old = server.run_id in named.earlier or server.evicted > (named.evicted if is_same else 0)
     adopt_from = generation if is_old else named.adopt_from
-    return GenerationRecord(generation, server.run_id, now_ms(), server.promotion, server.evicted, adopt_from, earlier[-EARLIER:])
+    return GenerationRecord(
+        generation, server.run_id, now_ms(), server.promotion, server.evicted, adopt_from, earlier[-EARLIER:]
+    )

@@ -45,14 +45,18 @@ class UnitWriter:
         Fenced, StateUnavailable, LogUnavailable.
         """
         if life.adopted:
-            await self._open(queue, unit, epoch, life.seq, [(tag.id, tag.start_offsets[unit.partition]) for tag in queue.tags])
+            await self._open(
+                queue, unit, epoch, life.seq, [(tag.id, tag.start_offsets[unit.partition]) for tag in queue.tags]
+            )
         else:
             self._counters.count("rebuilds_total")
             await self._restore(queue, unit, epoch, life)
 
     async def _open(self, queue: Queue, unit: Unit, epoch: int, seq: int, starts: list[tuple[int, int]]) -> None:
         """Cursors that the unit has stay as they are."""
-        await self._store.upkeep.open(unit, self._catalog.generation, starts, fifo=queue.record.fifo, epoch=epoch, seq=seq)
+        await self._store.upkeep.open(
+            unit, self._catalog.generation, starts, fifo=queue.record.fifo, epoch=epoch, seq=seq
+        )
 
     async def _restore(self, queue: Queue, unit: Unit, epoch: int, life: Life) -> None:
         store, history = self._store, life.history
@@ -99,7 +103,13 @@ class UnitWriter:
         excepted = sorted(known.excepted)
         for at in range(0, max(len(excepted), 1), SLICE):
             await self._store.deferred.redefer(
-                unit, epoch, tag, mark=mark, bound=bound, slots={} if at else known.slots, excepted=excepted[at : at + SLICE]
+                unit,
+                epoch,
+                tag,
+                mark=mark,
+                bound=bound,
+                slots={} if at else known.slots,
+                excepted=excepted[at : at + SLICE],
             )
 
     async def _groups(self, queue: Queue, partition: int, offsets: list[int]) -> dict[int, bytes]:
@@ -159,7 +169,9 @@ class Round:
         if self.failed:
             unit, error = next(iter(self.failed.items()))
             name = self._queues[unit].name
-            logger.warning("action=rebuild failed=%d queue=%s partition=%d error=%s", len(self.failed), name, unit.partition, error)
+            logger.warning(
+                "action=rebuild failed=%d queue=%s partition=%d error=%s", len(self.failed), name, unit.partition, error
+            )
 
     async def _take(self, holding: Holding) -> None:
         async for unit, owned in holding.take(list(self._queues)):

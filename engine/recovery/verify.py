@@ -75,7 +75,9 @@ class Verifier:
     nobody owns.
     """
 
-    def __init__(self, worker: str, log: Log, upkeep: UpkeepScripts, catalog: Catalog, journal: Journal, reader: JournalReader) -> None:
+    def __init__(
+        self, worker: str, log: Log, upkeep: UpkeepScripts, catalog: Catalog, journal: Journal, reader: JournalReader
+    ) -> None:
         self._worker = worker
         self._log = log
         self._messages = MessageLog(log)
@@ -115,13 +117,18 @@ class Verifier:
         ends = await self._log.end_offsets(parts)
         return [Cut(queue, p, dump, starts.get(parts[p], 0), ends.get(parts[p], 0)) for p, dump in dumps.items()]
 
-    async def _catch_up(self, folded: dict[int, FoldedJournal], cuts: dict[Unit, Cut], report: Report) -> dict[Unit, UnitState]:
+    async def _catch_up(
+        self, folded: dict[int, FoldedJournal], cuts: dict[Unit, Cut], report: Report
+    ) -> dict[Unit, UnitState]:
         """The history of each unit up to exactly its cut. A unit whose entries do not come to Kafka
         is left out.
         """
 
         def apply(record: Record, value: AnyRecord | None) -> None:
-            if isinstance(value, JournalRecord) and (cut := cuts.get(Unit(value.incarnation, value.partition))) is not None:
+            if (
+                isinstance(value, JournalRecord)
+                and (cut := cuts.get(Unit(value.incarnation, value.partition))) is not None
+            ):
                 folded[record.partition].units.setdefault(cut.unit, UnitState()).apply(value, cut.dump.seq)
 
         def history(unit: Unit) -> UnitState:
@@ -185,7 +192,9 @@ class Verifier:
             part = (cut.queue.topic, cut.partition)
             # Asked after the read: a record that retention or a purge has removed meanwhile is no
             # difference.
-            start = cut.log_start if len(records) == len(offsets) else (await self._log.start_offsets([part])).get(part, 0)
+            start = (
+                cut.log_start if len(records) == len(offsets) else (await self._log.start_offsets([part])).get(part, 0)
+            )
             for offset in offsets:
                 record = records.get(offset)
                 if record is not None:
@@ -207,11 +216,19 @@ class Verifier:
             found = findings.get(tag.id)
             if found is None:
                 continue
-            if offset in found.over and wants == "1" and not (message and message.batch and await self._is_torn(cut, offset)):
+            if (
+                offset in found.over
+                and wants == "1"
+                and not (message and message.batch and await self._is_torn(cut, offset))
+            ):
                 found.add(offset, NOT_OPEN, NOT_SETTLED)
             at = found.untouched.get(offset)
             if at is not None and wants == "0":
-                found.add(offset, "open (never delivered)", "unreadable" if message is None else "not wanted by the filter of the tag")
+                found.add(
+                    offset,
+                    "open (never delivered)",
+                    "unreadable" if message is None else "not wanted by the filter of the tag",
+                )
             elif at is not None and message is not None and message.sender and not self._is_due(at, sent_ms, due_ms):
                 found.add(offset, f"visible at {at}", f"never delivered, due at {due_ms}")
 

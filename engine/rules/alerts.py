@@ -79,21 +79,33 @@ def check_policy(tag: str | None, subject: str, measurement: str, threshold: flo
     """
     for field, words, given in (("subject", list(Subject), subject), ("measurement", list(Measurement), measurement)):
         if given not in words:
-            raise InvalidValue(f"{field} must be one of {', '.join(words)}, given {given[:100]!r}", field=field, limit=words, given=given)
+            raise InvalidValue(
+                f"{field} must be one of {', '.join(words)}, given {given[:100]!r}",
+                field=field,
+                limit=words,
+                given=given,
+            )
     check_asked("threshold", threshold)
     if subject == Subject.QUEUE_MESSAGE_NUMBER and measurement != Measurement.COUNT:
         raise InvalidValue(
-            f"{subject} has a {Measurement.COUNT}, and no latency", field="measurement", limit=Measurement.COUNT, given=measurement
+            f"{subject} has a {Measurement.COUNT}, and no latency",
+            field="measurement",
+            limit=Measurement.COUNT,
+            given=measurement,
         )
     if tag is not None and subject in _OF_QUEUES_ONLY:
-        raise InvalidValue(f"{subject} is watched for the queue as a whole, and not for a tag", field="subject", given=subject)
+        raise InvalidValue(
+            f"{subject} is watched for the queue as a whole, and not for a tag", field="subject", given=subject
+        )
 
 
 # Id of a policy -> how many values in a row were low enough to clear it.
 Calm = dict[str, int]
 
 
-def look(record: WatchRecord, values: Mapping[str, float | None], at_ms: int, calm: Mapping[str, int]) -> tuple[WatchRecord, Calm]:
+def look(
+    record: WatchRecord, values: Mapping[str, float | None], at_ms: int, calm: Mapping[str, int]
+) -> tuple[WatchRecord, Calm]:
     """The record after the minute that ended at `at_ms`, and the values in a row that were low.
 
     A policy without a value stays as it is; so does one that a later minute has changed already, or
@@ -106,14 +118,30 @@ def look(record: WatchRecord, values: Mapping[str, float | None], at_ms: int, ca
         if policy.id not in values or at_ms <= max(known.since_ms, known.told_at_ms, policy.added_at_ms):
             continue
         value = values[policy.id]
-        after = step(AlertState(known.firing, known.since_ms, calm.get(policy.id, 0), known.told_at_ms), value, policy.threshold, at_ms)
+        after = step(
+            AlertState(known.firing, known.since_ms, calm.get(policy.id, 0), known.told_at_ms),
+            value,
+            policy.threshold,
+            at_ms,
+        )
         left[policy.id] = after.state.calm
         if after.change is not None:
             states[policy.id] = PolicyState(policy.id, after.state.firing, after.state.since_ms, after.state.told_at_ms)
-            events.append(_event(f"{record.incarnation}-{policy.id}-{at_ms}", policy, after.change, value or 0.0, at_ms, tell=after.tell))
+            events.append(
+                _event(
+                    f"{record.incarnation}-{policy.id}-{at_ms}",
+                    policy,
+                    after.change,
+                    value or 0.0,
+                    at_ms,
+                    tell=after.tell,
+                )
+            )
     ids = {policy.id for policy in record.policies}
     kept = [state for state in states.values() if state.id in ids]
-    return replace(record, states=kept, events=events), {policy: count for policy, count in left.items() if policy in ids}
+    return replace(record, states=kept, events=events), {
+        policy: count for policy, count in left.items() if policy in ids
+    }
 
 
 def _event(id: str, policy: AlertPolicy, change: str, value: float, at_ms: int, *, tell: bool) -> AlertEvent:

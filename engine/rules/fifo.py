@@ -99,13 +99,20 @@ def check_entries(record: QueueRecord, entries: Sequence[SendEntry]) -> Sequence
             if entry.group is not None:
                 _check_id("group", entry.group)
             if entry.dedup_id is not None:
-                raise InvalidValue("dedup_id is for FIFO queues only", field="dedup_id", limit="a FIFO queue", given=entry.dedup_id)
+                raise InvalidValue(
+                    "dedup_id is for FIFO queues only", field="dedup_id", limit="a FIFO queue", given=entry.dedup_id
+                )
         return entries
     if record.one_per_group and all(entry.group is None for entry in entries):
-        entries = [msgspec.structs.replace(entry, group=group) for entry, group in zip(entries, _apart(record, len(entries)), strict=True)]
+        entries = [
+            msgspec.structs.replace(entry, group=group)
+            for entry, group in zip(entries, _apart(record, len(entries)), strict=True)
+        ]
     elif record.dedup_scope == "group" and len({entry.group for entry in entries}) > 1:
         raise InvalidValue(
-            "the messages of a batch must be of one group where dedup_scope is group, for their partitions differ", field="group", limit=1
+            "the messages of a batch must be of one group where dedup_scope is group, for their partitions differ",
+            field="group",
+            limit=1,
         )
     return [_fifo_entry(record, entry) for entry in entries]
 
@@ -126,14 +133,20 @@ def _fifo_entry(record: QueueRecord, entry: SendEntry) -> SendEntry:
     if entry.group is None:
         raise InvalidValue("a message to a FIFO queue needs a group", field="group", limit="1 to 128 characters")
     if entry.delay_ms is not None or entry.deliver_at_ms is not None:
-        raise InvalidValue("a message to a FIFO queue has no delay of its own: its queue has one", field="delay_ms", given=entry.delay_ms)
+        raise InvalidValue(
+            "a message to a FIFO queue has no delay of its own: its queue has one",
+            field="delay_ms",
+            given=entry.delay_ms,
+        )
     _check_id("group", entry.group)
     _check_id("dedup_id", entry.dedup_id)
     if entry.dedup_id is not None:
         return entry
     if not record.content_dedup:
         raise InvalidValue(
-            "a message to a FIFO queue needs a dedup_id, or the queue content_dedup", field="dedup_id", limit="1 to 128 characters"
+            "a message to a FIFO queue needs a dedup_id, or the queue content_dedup",
+            field="dedup_id",
+            limit="1 to 128 characters",
         )
     return msgspec.structs.replace(entry, dedup_id=hashlib.sha256(entry.body).hexdigest())
 
@@ -146,4 +159,9 @@ def check_group(group: str) -> None:
 
 def _check_id(field: str, given: str | None) -> None:
     if given is not None and _ID.match(given) is None:
-        raise InvalidValue(f"{field} must be 1 to 128 printable ASCII characters without space", field=field, limit=128, given=given[:200])
+        raise InvalidValue(
+            f"{field} must be 1 to 128 printable ASCII characters without space",
+            field=field,
+            limit=128,
+            given=given[:200],
+        )

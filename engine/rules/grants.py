@@ -118,7 +118,12 @@ def level_of(grants: Sequence[Grant], principal: str, tag: str = "") -> Level:
 def levels_of(grants: Sequence[Grant], tag: str = "") -> dict[str, Level]:
     """The level of each principal that was given one."""
     tags = [tag] if tag else []
-    return {principal: Level(grant.level) for grant in grants if grant.level and grant.tags == tags for principal in grant.principals}
+    return {
+        principal: Level(grant.level)
+        for grant in grants
+        if grant.level and grant.tags == tags
+        for principal in grant.principals
+    }
 
 
 def with_level(grants: Sequence[Grant], principal: str, level: Level, tag: str = "") -> list[Grant]:

@@ -110,7 +110,9 @@ _ATTRIBUTE_TYPE = re.compile(r"(?:string|number|binary)(?:\.[A-Za-z0-9.]{1,200})
 def check_range(field: str, given: float | None, low: int, high: int) -> None:
     """Raises InvalidValue naming field, limit and what was given; None passes."""
     if given is not None and not low <= given <= high:
-        raise InvalidValue(f"{field} must be {low} to {high}, given {given}", field=field, limit=[low, high], given=given)
+        raise InvalidValue(
+            f"{field} must be {low} to {high}, given {given}", field=field, limit=[low, high], given=given
+        )
 
 
 def check_asked(field: str, given: float | None) -> None:
@@ -153,7 +155,12 @@ def check_settings(settings: QueueSettings) -> None:
             check_range(name, len(given), setting.low, setting.high)
         elif setting.choices and given not in setting.choices:
             words = list(setting.choices)
-            raise InvalidValue(f"{name} must be {' or '.join(words)}, given {given[:100]!r}", field=name, limit=words, given=given[:100])
+            raise InvalidValue(
+                f"{name} must be {' or '.join(words)}, given {given[:100]!r}",
+                field=name,
+                limit=words,
+                given=given[:100],
+            )
     if settings.redrive_policy is not None:
         check_asked("max_receive_count", settings.redrive_policy.max_receive_count)
         check_name("dead_letter_queue", settings.redrive_policy.dead_letter_queue)
@@ -169,7 +176,9 @@ def check_user_attributes(given: Mapping[str, str]) -> None:
     for key, value in given.items():
         if not 1 <= len(key) <= 256 or len(value) > 1024:
             raise InvalidValue(
-                "user_attributes need keys of 1 to 256 and values of up to 1024 characters", field="user_attributes", given=key
+                "user_attributes need keys of 1 to 256 and values of up to 1024 characters",
+                field="user_attributes",
+                given=key,
             )
 
 
@@ -182,7 +191,10 @@ def check_user(given: Mapping[str, int | str]) -> None:
             check_asked(field, value)
         elif len(value) > MAX_CONTACT or not value.isprintable():
             raise InvalidValue(
-                f"{field} must be up to {MAX_CONTACT} printable characters", field=field, limit=MAX_CONTACT, given=value[:MAX_CONTACT]
+                f"{field} must be up to {MAX_CONTACT} printable characters",
+                field=field,
+                limit=MAX_CONTACT,
+                given=value[:MAX_CONTACT],
             )
 
 
@@ -198,7 +210,9 @@ def check_labels(given: Mapping[str, str]) -> None:
     check_range("labels", len(given), 0, MAX_LABELS)
     for key, value in given.items():
         if not 1 <= len(key) <= 128 or len(value) > 256:
-            raise InvalidValue("labels need keys of 1 to 128 and values of up to 256 characters", field="labels", given=key)
+            raise InvalidValue(
+                "labels need keys of 1 to 128 and values of up to 256 characters", field="labels", given=key
+            )
 
 
 def check_filter(filter: Filter | None) -> None:
@@ -289,7 +303,9 @@ def check_deliver_at(queue: QueueRecord, deliver_at_ms: int, now_ms: int) -> Non
     check_asked("deliver_at_ms", deliver_at_ms)
     most_ms = queue.max_delay_ms
     if deliver_at_ms > now_ms + most_ms:
-        raise _too_long(queue, deliver_at_ms - now_ms, field="deliver_at_ms", limit=[0, now_ms + most_ms], given=deliver_at_ms)
+        raise _too_long(
+            queue, deliver_at_ms - now_ms, field="deliver_at_ms", limit=[0, now_ms + most_ms], given=deliver_at_ms
+        )
 
 
 def _too_long(queue: QueueRecord, delay_ms: int, **about: Any) -> DelayTooLong:
@@ -315,7 +331,11 @@ def check_send(entries: Sequence[SendEntry], queue: QueueRecord) -> int:
             check_delay(queue, entry.delay_ms)
         if entry.deliver_at_ms is not None:
             if entry.delay_ms is not None:
-                raise InvalidValue("a message has delay_ms or deliver_at_ms, not both", field="deliver_at_ms", given=entry.deliver_at_ms)
+                raise InvalidValue(
+                    "a message has delay_ms or deliver_at_ms, not both",
+                    field="deliver_at_ms",
+                    given=entry.deliver_at_ms,
+                )
             check_asked("deliver_at_ms", entry.deliver_at_ms)
         if entry.lease_ms is not None:
             check_asked("lease_ms", entry.lease_ms)
@@ -334,6 +354,9 @@ def check_send(entries: Sequence[SendEntry], queue: QueueRecord) -> int:
         total += size
     if total > MAX_BATCH_BYTES:
         raise MessageTooLarge(
-            f"a batch may have {MAX_BATCH_BYTES} bytes, given {total}", field="messages", limit=MAX_BATCH_BYTES, given=total
+            f"a batch may have {MAX_BATCH_BYTES} bytes, given {total}",
+            field="messages",
+            limit=MAX_BATCH_BYTES,
+            given=total,
         )
     return total

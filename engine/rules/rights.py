@@ -78,7 +78,9 @@ class Rights:
         if settings.auth == "open" or (settings.admin_key_secret and principal == settings.admin_key_id):
             return {Role.ADMIN}
         at_ms = now_ms()
-        return {role_of(key) for key in self._catalog.keys.values() if key.principal == principal and counts(key, at_ms)}
+        return {
+            role_of(key) for key in self._catalog.keys.values() if key.principal == principal and counts(key, at_ms)
+        }
 
     def may(self, by: Principal, verb: Verb, queue: Queue, tag: str = "") -> bool:
         """Whether `by` may do `verb` with `queue`, or with messages of `tag` ("" = the default
@@ -103,7 +105,9 @@ class Rights:
             return True
         account = account_of(principal) if self.accounts else ""
         every = self._is_of(account, queue)
-        return any(verb in ROLES[role] and (every or (role is Role.ADMIN and not account)) for role in self._roles(principal))
+        return any(
+            verb in ROLES[role] and (every or (role is Role.ADMIN and not account)) for role in self._roles(principal)
+        )
 
     def _is_of(self, account: str, queue: Queue) -> bool:
         """Whether a queue is of an account; the default one has those of accounts that nobody
@@ -119,7 +123,9 @@ class Rights:
 
     def sees(self, by: Principal, queue: Queue) -> bool:
         """Whether `by` is told of `queue` without any grant."""
-        return by.admin or queue.record.owner == by.id or (by.role is not Role.MEMBER and self._is_of(by.account, queue))
+        return (
+            by.admin or queue.record.owner == by.id or (by.role is not Role.MEMBER and self._is_of(by.account, queue))
+        )
 
     def authorise(self, by: Principal, verb: Verb, queue: Queue | None = None, tag: str = "") -> None:
         """Raises NotAuthorised unless `by` may do `verb` (with `queue`, or messages of `tag`), and
@@ -237,7 +243,11 @@ class Targets:
             return PolicyFault.ANOTHER
         # Who set it, or whose messages they are: that an administrator leaves must stop no dead
         # letters that the owner may send.
-        return "" if any(self._may_send(who, target) for who in (record.owner, policy.set_by) if who) else PolicyFault.FORBIDDEN
+        return (
+            ""
+            if any(self._may_send(who, target) for who in (record.owner, policy.set_by) if who)
+            else PolicyFault.FORBIDDEN
+        )
 
     def stopped(self, queue: Queue) -> int:
         """How many policies of a queue and its tags move nothing."""
@@ -261,7 +271,9 @@ class Targets:
         what is not noted is judged by when that was last.
         """
         policy = self._noted(record, record.redrive_policy)
-        tags = [msgspec.structs.replace(tag, redrive_policy=self._noted(record, tag.redrive_policy)) for tag in record.tags]
+        tags = [
+            msgspec.structs.replace(tag, redrive_policy=self._noted(record, tag.redrive_policy)) for tag in record.tags
+        ]
         if policy == record.redrive_policy and tags == record.tags:
             return record
         return msgspec.structs.replace(record, redrive_policy=policy, tags=tags)
@@ -271,7 +283,9 @@ class Targets:
             return policy
         target = self.catalog.queues.get(policy.dead_letter_queue)
         known = target is not None and _means(record, policy, target)
-        return msgspec.structs.replace(policy, dead_letter_incarnation=target.incarnation if target and known else NO_INCARNATION)
+        return msgspec.structs.replace(
+            policy, dead_letter_incarnation=target.incarnation if target and known else NO_INCARNATION
+        )
 
 
 def _means(record: QueueRecord, policy: RedrivePolicy, target: Queue) -> bool:

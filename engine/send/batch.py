@@ -34,7 +34,9 @@ class PendingSend:
 
     __slots__ = ("digests", "done", "messages", "size", "until")
 
-    def __init__(self, messages: list[Message], digests: list[str], size: int, done: asyncio.Future[list[Appended]], until: float) -> None:
+    def __init__(
+        self, messages: list[Message], digests: list[str], size: int, done: asyncio.Future[list[Appended]], until: float
+    ) -> None:
         self.messages = messages
         self.digests = digests
         self.size = size
@@ -120,7 +122,11 @@ class SendBatch:
         left = [item.until for item in self.waiting]
         for item in [item for items in self.under_way for item in items if not item.done.done()]:
             if item.until <= now:
-                item.fail(LogUnavailable(f"Kafka did not answer in time for queue {self.queue.name!r}: what was sent may be stored"))
+                item.fail(
+                    LogUnavailable(
+                        f"Kafka did not answer in time for queue {self.queue.name!r}: what was sent may be stored"
+                    )
+                )
             else:
                 left.append(item.until)
         if left:

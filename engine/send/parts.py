@@ -20,7 +20,9 @@ class SendParts:
     schedule: Schedule
 
 
-def wire_sends(*, ground: Ground, window: WindowParts, activity: Activity, address: Address, journaled: Journaled) -> SendParts:
+def wire_sends(
+    *, ground: Ground, window: WindowParts, activity: Activity, address: Address, journaled: Journaled
+) -> SendParts:
     """Builds them; nothing is started. `address` and `journaled`: as of Schedule."""
     log, store, delays = ground.log, ground.store, window.delays
     sender = Sender(log, ground.catalog, window.ids, window.bodies, window.write_through, delays, activity)

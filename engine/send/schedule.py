@@ -55,7 +55,9 @@ class Schedule:
         partition, offset, sent_at_ms, message = await before(until, self._read(queue, text), _not_read)
         unit, dues = queue.units[partition], far_dues(queue, sent_at_ms, message)
         due_ms = sent_at_ms + delay_of(queue, message)
-        word, seq = await self._window.call(queue, lambda g: self._deferred.cancel(unit, g, queue.tag_ids, offset, due_ms, dues))
+        word, seq = await self._window.call(
+            queue, lambda g: self._deferred.cancel(unit, g, queue.tag_ids, offset, due_ms, dues)
+        )
         await self._judge(queue, partition, text, word, seq, until)
 
     async def reschedule(self, queue: Queue, text: str, deliver_at_ms: int) -> None:
@@ -66,7 +68,9 @@ class Schedule:
         TooManyDelayed.
         """
         if queue.record.fifo:
-            raise NotAllowedOnQueue("a message in a FIFO queue has the delay of its queue", field="queue", given=queue.name)
+            raise NotAllowedOnQueue(
+                "a message in a FIFO queue has the delay of its queue", field="queue", given=queue.name
+            )
         now, until = self._log.clock.earliest_ms(), journal_until()
         check_deliver_at(queue.record, deliver_at_ms, self._log.clock.latest_ms())
         partition, offset, sent_at_ms, message = await before(until, self._read(queue, text), _not_read)
@@ -76,7 +80,9 @@ class Schedule:
         due_ms, group = sent_at_ms + delay_of(queue, message), group_digest(message.group) if message.group else b""
         word, seq = await self._window.call(
             queue,
-            lambda g: self._deferred.reschedule(unit, g, queue.tag_ids, offset, due_ms, dues, time_ms=deliver_at_ms, group=group),
+            lambda g: self._deferred.reschedule(
+                unit, g, queue.tag_ids, offset, due_ms, dues, time_ms=deliver_at_ms, group=group
+            ),
         )
         await self._judge(queue, partition, text, word, seq, until)
 
@@ -90,11 +96,17 @@ class Schedule:
                 return partition, offset, record.timestamp_ms, decode_message(record.value, record.headers)
             except UndecodableRecord:
                 pass
-        raise MessageNotFound(f"queue {queue.name!r} has no message {text[:100]!r}, or no longer", field="id", given=text[:100])
+        raise MessageNotFound(
+            f"queue {queue.name!r} has no message {text[:100]!r}, or no longer", field="id", given=text[:100]
+        )
 
     async def _judge(self, queue: Queue, partition: int, text: str, word: str, seq: int, until: float) -> None:
         if word == "due":
-            raise MessageDue(f"message {text[:100]!r} is due, or was delivered; it can't be changed any more", field="id", given=text[:100])
+            raise MessageDue(
+                f"message {text[:100]!r} is due, or was delivered; it can't be changed any more",
+                field="id",
+                given=text[:100],
+            )
         if word == "settled":
             raise MessageNotFound(f"message {text[:100]!r} is settled under all tags", field="id", given=text[:100])
         if word == "stored":

@@ -122,7 +122,9 @@ class Sender:
             for a, digest in zip(appended, digests, strict=True)
         ]
 
-    async def _send_by_priority(self, queue: Queue, sender: str, entries: Sequence[SendEntry], until: float) -> list[Sent]:
+    async def _send_by_priority(
+        self, queue: Queue, sender: str, entries: Sequence[SendEntry], until: float
+    ) -> list[Sent]:
         """A send of several priorities: those of one are stored all or none, in the partition of
         that priority.
 
@@ -137,7 +139,9 @@ class Sender:
         if len(failed) == len(outcomes):
             raise next((one for one in failed if isinstance(one, LogUnavailable)), failed[0])
         if failed:
-            raise LogUnavailable("some of the batch were stored, for its messages have several priorities") from failed[0]
+            raise LogUnavailable("some of the batch were stored, for its messages have several priorities") from failed[
+                0
+            ]
         sent: dict[int, Sent] = {}
         for some, outcome in zip(places.values(), outcomes, strict=True):
             sent.update(zip(some, cast("list[Sent]", outcome), strict=True))

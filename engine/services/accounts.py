@@ -7,7 +7,18 @@ from typing import Any, TypeVar
 
 from msgspec import structs
 
-from engine.shapes import Edit, KeyInfo, Principal, QueueInfo, SharedQueue, TagInfo, TaskInfo, TransactionInfo, UserInfo, Webhook
+from engine.shapes import (
+    Edit,
+    KeyInfo,
+    Principal,
+    QueueInfo,
+    SharedQueue,
+    TagInfo,
+    TaskInfo,
+    TransactionInfo,
+    UserInfo,
+    Webhook,
+)
 from schemas.accounts import full, full_principal, short, short_principal
 from schemas.records import Pause, QueueRecord, TagRecord
 from schemas.records.settings import ANY, Grant, QueueSettings, RedrivePolicy
@@ -28,7 +39,9 @@ def settings_of(by: Principal, settings: QueueSettings) -> QueueSettings:
         settings,
         redrive_policy=policy_of(by, policy),
         allowed_sources=None if sources is None else [name if name == ANY else full(account, name) for name in sources],
-        grants=None if grants is None else [_grant(grant, [full_principal(account, who) for who in grant.principals]) for grant in grants],
+        grants=None
+        if grants is None
+        else [_grant(grant, [full_principal(account, who) for who in grant.principals]) for grant in grants],
     )
 
 
@@ -75,7 +88,9 @@ def _names(account: str, queue: QueueRecord | QueueInfo) -> dict[str, Any]:
         "redrive_policy": policy_for(account, queue.redrive_policy),
         "paused": queue.paused and pause_for(account, queue.paused),
         "allowed_sources": _shorts(account, queue.allowed_sources),
-        "grants": [_grant(grant, [short_principal(account, who) for who in grant.principals]) for grant in queue.grants],
+        "grants": [
+            _grant(grant, [short_principal(account, who) for who in grant.principals]) for grant in queue.grants
+        ],
     }
 
 
@@ -84,7 +99,11 @@ def tags_for(account: str, tags: Sequence[Tag]) -> list[Tag]:
     if not account:
         return list(tags)
     return [
-        structs.replace(tag, redrive_policy=policy_for(account, tag.redrive_policy), paused=tag.paused and pause_for(account, tag.paused))
+        structs.replace(
+            tag,
+            redrive_policy=policy_for(account, tag.redrive_policy),
+            paused=tag.paused and pause_for(account, tag.paused),
+        )
         for tag in tags
     ]
 
@@ -103,7 +122,11 @@ def pause_for(account: str, paused: Pause) -> Pause:
 
 def shared_for(account: str, queue: SharedQueue) -> SharedQueue:
     """A queue of somebody else as a caller of `account` is shown it."""
-    return structs.replace(queue, name=short(account, queue.name), owner=short_principal(account, queue.owner)) if account else queue
+    return (
+        structs.replace(queue, name=short(account, queue.name), owner=short_principal(account, queue.owner))
+        if account
+        else queue
+    )
 
 
 def task_for(account: str, task: TaskInfo) -> TaskInfo:

@@ -29,7 +29,9 @@ class AlertService:
         self._alarms = alarms
 
     @bounded(CHANGE_S)
-    async def add_alert(self, by: Principal, queue: str, tag: str | None, subject: str, measurement: str, threshold: float) -> AlertPolicy:
+    async def add_alert(
+        self, by: Principal, queue: str, tag: str | None, subject: str, measurement: str, threshold: float
+    ) -> AlertPolicy:
         """Adds an alert policy for a tag, None = the queue as a whole; an equal one that is there
         is fine. Raises InvalidValue, TagNotFound.
         """
@@ -42,7 +44,9 @@ class AlertService:
         await self._watches.delete(await self._gate.queue(by, Verb.DELETE_ALERT, queue), id)
 
     @bounded(MESSAGES_S)
-    async def list_alerts(self, by: Principal, queue: str, tag: str | None = None) -> list[tuple[AlertPolicy, PolicyState]]:
+    async def list_alerts(
+        self, by: Principal, queue: str, tag: str | None = None
+    ) -> list[tuple[AlertPolicy, PolicyState]]:
         """The alert policies in the order in which they were added, with what is known of each;
         None = those of the queue and of all tags. Raises TagNotFound.
         """

@@ -97,7 +97,9 @@ class CallerService:
         return by
 
     @bounded(CHANGE_S)
-    async def create_key(self, by: Principal, key_id: str, principal: str, role: str, expires_at_ms: int = 0) -> tuple[str, str]:
+    async def create_key(
+        self, by: Principal, key_id: str, principal: str, role: str, expires_at_ms: int = 0
+    ) -> tuple[str, str]:
         """A key for a principal; its id and secret. `role` is a word of Role, `expires_at_ms` 0 =
         never. The id that an administrator of an account gives has the account before it, so that
         it is neither taken from others nor tells of theirs.
@@ -111,7 +113,12 @@ class CallerService:
 
     @bounded(CHANGE_S)
     async def set_key(
-        self, by: Principal, key_id: str, role: str | None = None, expires_at_ms: int | None = None, disabled: bool | None = None
+        self,
+        by: Principal,
+        key_id: str,
+        role: str | None = None,
+        expires_at_ms: int | None = None,
+        disabled: bool | None = None,
     ) -> KeyInfo:
         """Changes what is named of a key."""
         key_id = self._authorise_key(by, key_id)
@@ -138,7 +145,11 @@ class CallerService:
     async def list_keys(self, by: Principal) -> list[KeyInfo]:
         """The keys of the caller's account; the service's administrators: all."""
         self._access.authorise(by, Verb.MANAGE_KEYS)
-        return [key_for(by.account, key) for key in await self._keys.list() if by.admin or account_of(key.principal) == by.account]
+        return [
+            key_for(by.account, key)
+            for key in await self._keys.list()
+            if by.admin or account_of(key.principal) == by.account
+        ]
 
     def _authorise_key(self, by: Principal, key_id: str) -> str:
         """The whole id of a key. Raises NotAuthorised, and for the key of another account
@@ -166,7 +177,11 @@ class CallerService:
         """The level of a principal; everybody may ask for their own, unless they have none."""
         principal, name = full_principal(by.account, principal), full(by.account, queue)
         await self._gate.sync()
-        found = await self._gate.queue(by, Verb.LIST_GRANTS, queue) if principal != by.id else await self._catalog.queue(name)
+        found = (
+            await self._gate.queue(by, Verb.LIST_GRANTS, queue)
+            if principal != by.id
+            else await self._catalog.queue(name)
+        )
         if not self._access.knows(by, found):
             raise no_queue(name)
         everything = found.record.owner == principal or (by.admin and by.id == principal)
@@ -192,7 +207,10 @@ class CallerService:
         if found is None or not self._access.knows(by, found):
             raise no_queue(name)
         whole = [verb for verb in Verb if verb not in OF_NO_QUEUE and self._access.may(by, verb, found)]
-        tags = {tag.name: [verb for verb in Verb if verb in OF_TAG and self._access.may(by, verb, found, tag.name)] for tag in found.tags}
+        tags = {
+            tag.name: [verb for verb in Verb if verb in OF_TAG and self._access.may(by, verb, found, tag.name)]
+            for tag in found.tags
+        }
         return QueueRights(whole, tags)
 
     @bounded(CHANGE_S)
@@ -233,10 +251,14 @@ class CallerService:
         if by.role is Role.READER:
             self._access.authorise(by, Verb.MANAGE_USERS)
         also = {} if webhook is None else {"webhook": webhook}
-        return user_for(by.account, await self._users.set(name, display_name=display_name, email=email, phone=phone, **also))
+        return user_for(
+            by.account, await self._users.set(name, display_name=display_name, email=email, phone=phone, **also)
+        )
 
     @bounded(CHANGE_S)
-    async def set_user_quota(self, by: Principal, name: str, read_qps: int, write_qps: int, queues: int, **more: int) -> UserInfo:
+    async def set_user_quota(
+        self, by: Principal, name: str, read_qps: int, write_qps: int, queues: int, **more: int
+    ) -> UserInfo:
         """Bounds what a user may use, or an account as a whole; 0 = no bound. `more`: partitions,
         daily_bytes, waits; what is not named stays as it was. An account's bounds are the service's
         to set.
@@ -245,7 +267,9 @@ class CallerService:
         self._access.authorise(by, Verb.MANAGE_USERS)
         name = full_principal(by.account, name)
         self._access.check_account(by, name)
-        return user_for(by.account, await self._users.set(name, read_qps=read_qps, write_qps=write_qps, queues=queues, **more))
+        return user_for(
+            by.account, await self._users.set(name, read_qps=read_qps, write_qps=write_qps, queues=queues, **more)
+        )
 
     @bounded(MESSAGES_S)
     async def list_audit(
@@ -269,7 +293,9 @@ class CallerService:
         check_asked("from", from_ms)
         check_asked("to", to_ms)
         if verb and verb not in set(Verb):
-            raise InvalidValue("verb must be one of the verbs of the engine", field="verb", limit=list(Verb), given=verb[:100])
+            raise InvalidValue(
+                "verb must be one of the verbs of the engine", field="verb", limit=list(Verb), given=verb[:100]
+            )
         wanted = AuditQuery(
             from_ms=from_ms,
             to_ms=to_ms,

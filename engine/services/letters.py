@@ -38,7 +38,9 @@ def preview_for(account: str, preview: Preview) -> Preview:
     """A preview as a caller of `account` is shown it."""
     if not account:
         return preview
-    letters = [structs.replace(one, queue=None if one.queue is None else short(account, one.queue)) for one in preview.letters]
+    letters = [
+        structs.replace(one, queue=None if one.queue is None else short(account, one.queue)) for one in preview.letters
+    ]
     return structs.replace(preview, source=short(account, preview.source), letters=letters)
 
 
@@ -49,7 +51,9 @@ async def sources(
     with the ids of each. Raises InvalidValue, Unavailable.
     """
     if ids is None:
-        found = [q for q in catalog.queues.values() if tasks.is_dead_letter_queue(q) and access.may(by, Verb.REDRIVE, q)]
+        found = [
+            q for q in catalog.queues.values() if tasks.is_dead_letter_queue(q) and access.may(by, Verb.REDRIVE, q)
+        ]
         rows: list[tuple[Queue, Sequence[str] | None]] = []
         found.sort(key=lambda queue: queue.name)
         for first in range(0, len(found), ASKED_AT_ONCE):
@@ -65,7 +69,9 @@ async def sources(
         at = None if address is None else catalog.by_incarnation.get(address.incarnation)
         if at is None or not access.may(by, Verb.REDRIVE, at):
             given = text[:100]
-            raise InvalidValue(f"{given!r} is no id of a message in a queue that you may redrive", field="ids", given=given)
+            raise InvalidValue(
+                f"{given!r} is no id of a message in a queue that you may redrive", field="ids", given=given
+            )
         by_queue.setdefault(at.incarnation, (at, []))[1].append(text)
     _check_number(len(by_queue))
     return list(by_queue.values())
@@ -73,7 +79,9 @@ async def sources(
 
 def _check_number(queues: int) -> None:
     if queues > MAX_TASKS:
-        raise InvalidValue(f"more than {MAX_TASKS} queues have such letters: redrive them one by one", field="ids", limit=MAX_TASKS)
+        raise InvalidValue(
+            f"more than {MAX_TASKS} queues have such letters: redrive them one by one", field="ids", limit=MAX_TASKS
+        )
 
 
 def letters_of(by: Principal, catalog: Catalog, ids: Ids, task: TaskRecord, limit: int, next: str | None) -> Letters:

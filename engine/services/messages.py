@@ -107,7 +107,9 @@ class MessageService:
         operation = Operation.LONG_RECEIVE if waits else Operation.SHORT_RECEIVE
         if attempt is not None and found.record.fifo and at.id not in found.paused:
             late = partial(LogUnavailable, "Kafka does not give what the attempt was answered")
-            again = await before(self._gate.send_until(), self._attempts.again(found, at, by.id, attempt, lease_ms), late)
+            again = await before(
+                self._gate.send_until(), self._attempts.again(found, at, by.id, attempt, lease_ms), late
+            )
             if again:
                 self._gate.note(found.incarnation, at.id, operation, len(again), began)
                 return again
@@ -118,7 +120,9 @@ class MessageService:
         self._note_received(found, at.id, operation, deliveries, began)
         return deliveries
 
-    def _note_received(self, queue: Queue, tag: int, operation: Operation, deliveries: list[Delivery], began: int) -> None:
+    def _note_received(
+        self, queue: Queue, tag: int, operation: Operation, deliveries: list[Delivery], began: int
+    ) -> None:
         in_queue_ms = []
         for one in deliveries:  # no comprehension: a call for each receive counts here
             if one.receive_count == 1 and one.received_at_ms:
@@ -149,7 +153,13 @@ class MessageService:
         return await self._settlements.ack(found, handles, until, late=late, all_or_none=all_or_none)
 
     async def extend(
-        self, by: Principal, queue: str, entries: list[ExtendEntry], *, late: Late = Late.ALWAYS, all_or_none: bool = False
+        self,
+        by: Principal,
+        queue: str,
+        entries: list[ExtendEntry],
+        *,
+        late: Late = Late.ALWAYS,
+        all_or_none: bool = False,
     ) -> list[EntryResult]:
         """Gives leases a new length from now."""
         until = state_until()
@@ -175,12 +185,16 @@ class MessageService:
         return await self._kills.kill(found, handles, reasons, all_or_none=all_or_none)
 
     @bounded(MESSAGES_S)
-    async def peek(self, by: Principal, queue: str, id_or_handle: str, tag: str | None, *, held: bool = False) -> Peeked:
+    async def peek(
+        self, by: Principal, queue: str, id_or_handle: str, tag: str | None, *, held: bool = False
+    ) -> Peeked:
         """A message by its id; `held`: unless it is settled under every tag."""
         found = await self._gate.queue(by, Verb.PEEK, queue, tag)
         # Who may see messages of this tag alone is shown no other by its id.
         of_tag, at = not self._gate.may(by, Verb.PEEK, found), found.tag(tag)
-        return await self._browse.peek(found, id_or_handle, at, self._gate.sight(by, found, at), of_tag=of_tag, held=held)
+        return await self._browse.peek(
+            found, id_or_handle, at, self._gate.sight(by, found, at), of_tag=of_tag, held=held
+        )
 
     @bounded(MESSAGES_S)
     async def message_events(self, by: Principal, queue: str, id: str, tag: str | None, next: str | None) -> Life:
@@ -195,7 +209,10 @@ class MessageService:
         life = await self._events.of(found, peeked, tags, next)
         if not by.account:
             return life
-        events = [structs.replace(one, queue=None if one.queue is None else short(by.account, one.queue)) for one in life.events]
+        events = [
+            structs.replace(one, queue=None if one.queue is None else short(by.account, one.queue))
+            for one in life.events
+        ]
         return structs.replace(life, events=events)
 
     @bounded(MESSAGES_S)
@@ -268,8 +285,12 @@ class MessageService:
         name = destination or short(by.account, found.name if origin is None else origin.original_queue)
         target = await self._gate.queue(by, Verb.SEND, name)
         if destination is None and origin is not None and incarnation_in(origin.original_id) not in target.lives:
-            raise NotAllowedOnQueue(f"the queue {name!r} that the message came from is gone: name a destination", field="destination")
-        is_hidden_there = not self._gate.may(by, Verb.UNMASK, target) and all(mask.is_part_of(target.hides) for mask in masks)
+            raise NotAllowedOnQueue(
+                f"the queue {name!r} that the message came from is gone: name a destination", field="destination"
+            )
+        is_hidden_there = not self._gate.may(by, Verb.UNMASK, target) and all(
+            mask.is_part_of(target.hides) for mask in masks
+        )
         if masks and not (is_hidden_there or self._gate.may(by, Verb.RECEIVE, found)):
             raise masked(by, found, f"copy it to queue {name!r}")
         entry = edit(message)

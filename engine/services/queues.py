@@ -22,7 +22,17 @@ from engine.rules.limits import SORTS, check_asked
 from engine.rules.masks.sight import masked
 from engine.rules.queue import Queue
 from engine.rules.rights import no_queue
-from engine.services.accounts import edit_of, pause_for, policy_for, policy_of, queue_for, record_for, settings_of, shared_for, tags_for
+from engine.services.accounts import (
+    edit_of,
+    pause_for,
+    policy_for,
+    policy_of,
+    queue_for,
+    record_for,
+    settings_of,
+    shared_for,
+    tags_for,
+)
 from engine.shapes import Edit, NewTag, Principal, QueueCounts, QueueHistory, QueueInfo, SharedQueue, TagInfo
 from runtime.asked import note, note_hidden
 from runtime.deadline import CHANGE_S, MESSAGES_S
@@ -105,7 +115,9 @@ class QueueService:
         self._access.check_taken(by, queue)
         return await self._shown(by, queue), made
 
-    async def list_queues(self, by: Principal, prefix: str, limit: int, after: str | None) -> tuple[list[str], str | None]:
+    async def list_queues(
+        self, by: Principal, prefix: str, limit: int, after: str | None
+    ) -> tuple[list[str], str | None]:
         """Names in order, and the `after` of the next page: of the caller's account, or of the one
         that the prefix names. Who is not told of all: own queues only.
         """
@@ -119,7 +131,14 @@ class QueueService:
 
     @bounded(MESSAGES_S)
     async def list_counts(
-        self, by: Principal, prefix: str = "", limit: int = 1000, sort: str = "name", cursor: str = "", *, dead_letters: bool = False
+        self,
+        by: Principal,
+        prefix: str = "",
+        limit: int = 1000,
+        sort: str = "name",
+        cursor: str = "",
+        *,
+        dead_letters: bool = False,
     ) -> tuple[list[QueueCounts], str | None]:
         """What was counted last in the queues of the caller's account, or of the one that the
         prefix names, that the caller may look at, in an order of SORTS; and the cursor of the next
@@ -128,11 +147,17 @@ class QueueService:
         """
         check_asked("limit", limit)
         if sort not in SORTS:
-            raise InvalidValue(f"sort must be one of {', '.join(SORTS)}, given {sort[:200]!r}", field="sort", given=sort)
+            raise InvalidValue(
+                f"sort must be one of {', '.join(SORTS)}, given {sort[:200]!r}", field="sort", given=sort
+            )
         self._access.authorise(by, Verb.LIST_QUEUES)
         names = self._listed(by, prefix, None)
         if dead_letters:
-            names = [name for name in names if self._catalog.sources.get(name) or self._catalog.queues[name].record.dead_letter]
+            names = [
+                name
+                for name in names
+                if self._catalog.sources.get(name) or self._catalog.queues[name].record.dead_letter
+            ]
         return page(await self._counted(by, names), sort, limit, cursor)
 
     @bounded(MESSAGES_S)
@@ -182,13 +207,19 @@ class QueueService:
         return self._overview.now_ms()
 
     @bounded(MESSAGES_S)
-    async def list_shared(self, by: Principal, prefix: str, limit: int, after: str | None) -> tuple[list[SharedQueue], str | None]:
+    async def list_shared(
+        self, by: Principal, prefix: str, limit: int, after: str | None
+    ) -> tuple[list[SharedQueue], str | None]:
         """Queues of others with which `by` was given a right, in order of their names, and the
         `after` of the next page. Everybody may ask.
         """
         self._access.authorise(by, Verb.LIST_QUEUES)
         check_asked("limit", limit)
-        named = [(short(by.account, queue.name), queue) for queue in self._catalog.queues.values() if self._is_shared(by, queue)]
+        named = [
+            (short(by.account, queue.name), queue)
+            for queue in self._catalog.queues.values()
+            if self._is_shared(by, queue)
+        ]
         shared = sorted((n, queue) for n, queue in named if n.startswith(prefix) and (after is None or n > after))
         some = [shared_for(by.account, await self._info.shared(queue)) for _, queue in shared[:limit]]
         return some, some[-1].name if len(shared) > limit else None
@@ -207,7 +238,9 @@ class QueueService:
         """
         found = await self._gate.queue(by, Verb.SET_QUEUE, name)
         settings = self.with_mask(by, found, settings)
-        return await self._shown(by, await self._changes.set(by, found.name, settings_of(by, settings), edit_of(by, edit)))
+        return await self._shown(
+            by, await self._changes.set(by, found.name, settings_of(by, settings), edit_of(by, edit))
+        )
 
     def with_mask(self, by: Principal, queue: Queue, settings: QueueSettings) -> QueueSettings:
         """Settings that `by` would set. Raises NotAuthorised for another mask by who may not see
@@ -238,7 +271,9 @@ class QueueService:
         """Has nobody receive from a queue, or under a tag of it, until `resume`; may be repeated.
         Returns the pause that is in force.
         """
-        return pause_for(by.account, await self._pauses.pause(by.id, await self._to_hold(by, Verb.PAUSE, name, tag), tag, reason))
+        return pause_for(
+            by.account, await self._pauses.pause(by.id, await self._to_hold(by, Verb.PAUSE, name, tag), tag, reason)
+        )
 
     @bounded(CHANGE_S)
     async def resume(self, by: Principal, name: str, tag: str | None = None) -> None:
@@ -295,7 +330,9 @@ class QueueService:
         if before.hides is not None and before.hides.hides_any(names) and not self._gate.may(by, Verb.UNMASK, before):
             raise masked(by, before, "make a tag that chooses by attributes that its mask hides")
         queue = before.name
-        found, tag, made = await self._tags.create(by, queue, name, start_at_ms, filter, user_attributes, read_qps, policy)
+        found, tag, made = await self._tags.create(
+            by, queue, name, start_at_ms, filter, user_attributes, read_qps, policy
+        )
         return tags_for(by.account, await self._info.tags(found, [tag]))[0], made
 
     @bounded(CHANGE_S)

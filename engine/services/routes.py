@@ -22,14 +22,24 @@ class Routes:
         self._wake = wake
 
     def route(
-        self, by: Principal, queue: str, tag: str | None, lane: int, *, most_bytes: int, most_leased_s: int = 0, some: int | None = None
+        self,
+        by: Principal,
+        queue: str,
+        tag: str | None,
+        lane: int,
+        *,
+        most_bytes: int,
+        most_leased_s: int = 0,
+        some: int | None = None,
     ) -> dict[Verb, str]:
         """Has the plane serve what it can of what `by` asks of a queue. Returns which verbs it does
         not serve, and why. `most_leased_s`: as `ExtendEntry.in_all_s`, 0 = as long as may be.
         """
         if not self._plane.is_on:
             return whys.of_all(whys.OFF)
-        refused = {verb: whys.REFUSED for verb in whys.VERBS.values() if self._gate.permitted(by, verb, queue, tag) is None}
+        refused = {
+            verb: whys.REFUSED for verb in whys.VERBS.values() if self._gate.permitted(by, verb, queue, tag) is None
+        }
         found = self._catalog.queues.get(full(by.account, queue))
         if len(refused) == len(whys.VERBS) or found is None or (tag and tag not in found.by_name):
             return whys.of_all(whys.REFUSED)

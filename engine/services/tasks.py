@@ -139,7 +139,11 @@ class TaskService:
         target, choice = await self._target(by, destination), choice_of(by, choice)
         await self._gate.sync()
         found, scan = await sources(by, self._catalog, self._access, self._tasks, ids), new_scan()
-        return [await self._previewed(by, queue, target, filter, some, choice, scan) for queue, some in found if queue is not target]
+        return [
+            await self._previewed(by, queue, target, filter, some, choice, scan)
+            for queue, some in found
+            if queue is not target
+        ]
 
     async def _previewed(
         self,
@@ -152,7 +156,9 @@ class TaskService:
         scan: Scan,
     ) -> Preview:
         self._check_sight(by, queue, filter, choice)
-        task, _ = await self._tasks.placed(queue, self._tasks.planned(queue, by.id, target, filter, 0, ids=ids, choice=choice))
+        task, _ = await self._tasks.placed(
+            queue, self._tasks.planned(queue, by.id, target, filter, 0, ids=ids, choice=choice)
+        )
         return preview_for(by.account, await self._tasks.preview(queue, task, scan))
 
     def _check_sight(self, by: Principal, queue: Queue, filter: Filter | None, choice: Choice | None) -> None:
@@ -171,7 +177,11 @@ class TaskService:
         if self._gate.sight(by, queue, queue.tag(None)) is None:
             return []
         account = account_of(queue.name)
-        return [one.hides for one in self._catalog.masked.values() if one.hides is not None and account_of(one.name) == account]
+        return [
+            one.hides
+            for one in self._catalog.masked.values()
+            if one.hides is not None and account_of(one.name) == account
+        ]
 
     def _shown(self, by: Principal, task: TaskRecord) -> TaskInfo:
         """A task; without what somebody else chose by, where masks hide that from `by`."""
@@ -190,14 +200,18 @@ class TaskService:
         return [self._shown(by, task) for task in self._tasks.of_queue(await self._gate.queue(by, Verb.REDRIVE, queue))]
 
     @bounded(MESSAGES_S)
-    async def all_tasks(self, by: Principal, status: str | None, limit: int, next: str | None) -> tuple[list[TaskInfo], str | None]:
+    async def all_tasks(
+        self, by: Principal, status: str | None, limit: int, next: str | None
+    ) -> tuple[list[TaskInfo], str | None]:
         """A page of the tasks of all queues that `by` may redrive, newest first, and what continues
         it. Raises InvalidValue.
         """
         check_asked("limit", limit)
         if status is not None and status not in set(TaskStatus):
             words = list(TaskStatus)
-            raise InvalidValue(f"status must be one of {', '.join(words)}", field="status", limit=words, given=status[:100])
+            raise InvalidValue(
+                f"status must be one of {', '.join(words)}", field="status", limit=words, given=status[:100]
+            )
         await self._gate.sync()
         tasks = [task for task in self._tasks.all() if self._may_see(by, task) and status in (None, task.status)]
         if next is not None:
@@ -240,7 +254,9 @@ class TaskService:
         return self._shown(by, await self._tasks.cancel(id))
 
     @bounded(MESSAGES_S)
-    async def parked_groups(self, by: Principal, queue: str, tag: str | None, limit: int, next: str | None) -> ParkedPage:
+    async def parked_groups(
+        self, by: Principal, queue: str, tag: str | None, limit: int, next: str | None
+    ) -> ParkedPage:
         """A page of the groups of a FIFO queue that are held back under a tag. Raises
         NotAllowedOnQueue, InvalidValue.
         """

@@ -46,7 +46,12 @@ class TransactionService:
 
     @bounded(MESSAGES_S)
     async def prepare(
-        self, by: Principal, queue: str, producer_group: str, entries: list[SendEntry], check_immunity_ms: int | None = None
+        self,
+        by: Principal,
+        queue: str,
+        producer_group: str,
+        entries: list[SendEntry],
+        check_immunity_ms: int | None = None,
     ) -> TransactionInfo:
         """Stores 1-100 messages that nobody sees until `commit`. Nobody of `producer_group` is
         asked about them within `check_immunity_ms`, None = the service's setting.
@@ -55,7 +60,9 @@ class TransactionService:
         charge = await self._gate.charge_send(found, entries) if self._gate.is_bound(found) else FREE
         group = full(by.account, producer_group)
         with charge:
-            return transaction_for(by.account, await self._transactions.prepare(found, by.id, group, entries, check_immunity_ms))
+            return transaction_for(
+                by.account, await self._transactions.prepare(found, by.id, group, entries, check_immunity_ms)
+            )
 
     @bounded(MESSAGES_S)
     async def commit(self, by: Principal, transaction: str) -> TransactionInfo:
@@ -63,27 +70,35 @@ class TransactionService:
         for messages see them. Raises TransactionDecided, TransactionGone, Unavailable.
         """
         await self._known_transaction(by, transaction)
-        return transaction_for(by.account, await self._transactions.decide(transaction, TransactionStatus.COMMITTED, by.id))
+        return transaction_for(
+            by.account, await self._transactions.decide(transaction, TransactionStatus.COMMITTED, by.id)
+        )
 
     @bounded(MESSAGES_S)
     async def rollback(self, by: Principal, transaction: str) -> TransactionInfo:
         """Drops the messages of a transaction. Raises TransactionDecided, Unavailable."""
         await self._known_transaction(by, transaction, own=True)
-        return transaction_for(by.account, await self._transactions.decide(transaction, TransactionStatus.ROLLED_BACK, by.id))
+        return transaction_for(
+            by.account, await self._transactions.decide(transaction, TransactionStatus.ROLLED_BACK, by.id)
+        )
 
     @bounded(MESSAGES_S)
     async def unknown(self, by: Principal, transaction: str) -> TransactionInfo:
         """Says that the outcome is not known yet: nothing changes, and the producers are asked
         again.
         """
-        return transaction_for(by.account, self._transactions.info(await self._known_transaction(by, transaction, own=True)))
+        return transaction_for(
+            by.account, self._transactions.info(await self._known_transaction(by, transaction, own=True))
+        )
 
     @bounded(MESSAGES_S)
     async def get_transaction(self, by: Principal, transaction: str) -> TransactionInfo:
         one = await self._known_transaction(by, transaction, own=True)
         return transaction_for(by.account, self._transactions.info(await self._transactions.find(one.id, newest=True)))
 
-    async def list_transactions(self, by: Principal, queue: str, status: str | None, limit: int) -> list[TransactionInfo]:
+    async def list_transactions(
+        self, by: Principal, queue: str, status: str | None, limit: int
+    ) -> list[TransactionInfo]:
         """Transactions of a queue that are known, those prepared last first; workers hear of each
         other's within a second.
         """
@@ -101,7 +116,9 @@ class TransactionService:
         taken = await self._checks.take(producer_group, lambda one: self._may_send(by, one), max, wait_ms)
         try:
             until = asyncio.get_running_loop().time() + MESSAGES_S
-            shown = await before(until, self._transactions.shown(taken), lambda: LogUnavailable("Kafka does not give the messages"))
+            shown = await before(
+                until, self._transactions.shown(taken), lambda: LogUnavailable("Kafka does not give the messages")
+            )
             return [self._check_for(by, check) for check in shown]
         except BaseException:
             self._returning.start(self._checks.put_back(taken), "put back checks")
@@ -112,7 +129,9 @@ class TransactionService:
         self._returning.start(self._checks.put_back_ids([check.id for check in checks]), "put back checks")
 
     @bounded(CHANGE_S)
-    async def set_webhook(self, by: Principal, producer_group: str, url: str, secret: str | None) -> tuple[Webhook, str]:
+    async def set_webhook(
+        self, by: Principal, producer_group: str, url: str, secret: str | None
+    ) -> tuple[Webhook, str]:
         """Registers where a producer group is asked; returns the secret that signs the requests.
         Raises InvalidValue, NotAuthorised (it is somebody else's).
         """
@@ -141,7 +160,9 @@ class TransactionService:
         return name
 
     def _check_for(self, by: Principal, check: Check) -> Check:
-        return structs.replace(check, transaction=transaction_for(by.account, check.transaction)) if by.account else check
+        return (
+            structs.replace(check, transaction=transaction_for(by.account, check.transaction)) if by.account else check
+        )
 
     async def _known_transaction(self, by: Principal, transaction: str, *, own: bool = False) -> Transaction:
         """`own`: who has prepared it may do that in any case. Raises TransactionNotFound,
@@ -152,7 +173,9 @@ class TransactionService:
             queue = self._queue_of(one)
             if queue is None and not by.admin and one.principal != by.id:
                 raise NotAuthorised(
-                    f"principal {by.id!r} may not send to the queue of transaction {transaction}", field="principal", given=by.id
+                    f"principal {by.id!r} may not send to the queue of transaction {transaction}",
+                    field="principal",
+                    given=by.id,
                 )
             if queue is not None:
                 if not self._access.knows(by, queue):

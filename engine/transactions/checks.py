@@ -121,7 +121,9 @@ class Checks:
         """
         return producer_group in self._waiters or await self._presence.is_there(producer_group)
 
-    async def take(self, producer_group: str, may: Callable[[Transaction], bool], most: int, wait_ms: int) -> list[TakenCheck]:
+    async def take(
+        self, producer_group: str, may: Callable[[Transaction], bool], most: int, wait_ms: int
+    ) -> list[TakenCheck]:
         """Up to `most` checks of a group that `may` be seen; waits up to `wait_ms` for the first.
         Raises Overloaded.
         """
@@ -151,7 +153,9 @@ class Checks:
             if not waiters and self._waiters.get(producer_group) is waiters:
                 del self._waiters[producer_group]
 
-    async def _take_offered(self, producer_group: str, may: Callable[[Transaction], bool], most: int) -> list[TakenCheck]:
+    async def _take_offered(
+        self, producer_group: str, may: Callable[[Transaction], bool], most: int
+    ) -> list[TakenCheck]:
         taken: list[TakenCheck] = []
         for one in list(self._offered.get(producer_group, {}).values()):
             if len(taken) == most:

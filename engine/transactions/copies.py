@@ -67,7 +67,12 @@ def _note(batches: dict[tuple[str, str], _Batch], record: Record, ids: Set[str])
     except UndecodableRecord:
         return
     origin = message.origin
-    if origin is None or origin.reason != Reason.COMMITTED or origin.original_id not in ids or is_late(message, record.timestamp_ms):
+    if (
+        origin is None
+        or origin.reason != Reason.COMMITTED
+        or origin.original_id not in ids
+        or is_late(message, record.timestamp_ms)
+    ):
         return
     of, _, index = origin.from_id.partition("/")
     if not index.isdecimal():

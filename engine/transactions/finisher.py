@@ -60,7 +60,9 @@ Places = dict[int, Place]
 class Finisher:
     """Finishes transactions of this worker; callers who want the same one share the work."""
 
-    def __init__(self, log: Log, catalog: Catalog, half_log: HalfLog, write_through: WriteThrough, counters: Counters) -> None:
+    def __init__(
+        self, log: Log, catalog: Catalog, half_log: HalfLog, write_through: WriteThrough, counters: Counters
+    ) -> None:
         self._log = log
         self._catalog = catalog
         self._half_log = half_log
@@ -87,7 +89,9 @@ class Finisher:
         answers with the places of its own copies, so nobody's may be before them in the log.
         """
         loop = asyncio.get_running_loop()
-        while _is_commit(one) and not (one.done or one.is_given_up or one.id in self._running or self.is_left(one, loop.time())):
+        while _is_commit(one) and not (
+            one.done or one.is_given_up or one.id in self._running or self.is_left(one, loop.time())
+        ):
             await self._half_log.more(LOOK_AGAIN_S)
 
     @staticmethod
@@ -100,7 +104,9 @@ class Finisher:
     def _begin(self, one: Transaction, found: Places | None, began_at: float | None) -> asyncio.Task[None]:
         task = self._running.get(one.id)
         if task is None:
-            task = self._running[one.id] = self._background.start(self._finish(one, found, began_at), "finish_transaction", awaited=True)
+            task = self._running[one.id] = self._background.start(
+                self._finish(one, found, began_at), "finish_transaction", awaited=True
+            )
             task.add_done_callback(lambda ended: self._ended(one, ended))
         return task
 
@@ -127,7 +133,9 @@ class Finisher:
             copies = await copies_in(self._log, topic, partition, at_ms - BATCH_CLOCK_MARGIN_MS, ids)
             for name, places in copies.items():
                 found.setdefault(name, {}).update(places)
-        outcomes = await asyncio.gather(*[self._begin(one, found.get(one.id, {}), None) for one in wanted], return_exceptions=True)
+        outcomes = await asyncio.gather(
+            *[self._begin(one, found.get(one.id, {}), None) for one in wanted], return_exceptions=True
+        )
         for one, outcome in zip(wanted, outcomes, strict=True):
             if isinstance(outcome, EngineError):
                 logger.warning("action=finish_transaction id=%s queue=%s error=%s", one.id, one.queue, outcome)
@@ -139,7 +147,9 @@ class Finisher:
         queue = self._catalog.by_incarnation.get(one.incarnation)
         if queue is None or one.done or not _is_commit(one):
             return set()
-        return {(queue.topic, partition) for partition in _partitions(queue, one, await self._half_log.messages_of(one))}
+        return {
+            (queue.topic, partition) for partition in _partitions(queue, one, await self._half_log.messages_of(one))
+        }
 
     async def _finish(self, one: Transaction, found: Places | None, began_at: float | None) -> None:
         shard = self._half_log.shard_of(one.id)
@@ -160,7 +170,9 @@ class Finisher:
             own = [key_of(one.id, name) for name in ("check", "attempt")]
             await self._half_log.drop(one.id, [*(key for key in own if key in one.keys), key_of(one.id)])
 
-    async def _carry_out(self, one: Transaction, found: Places | None, began_at: float | None) -> TransactionRecord | None:
+    async def _carry_out(
+        self, one: Transaction, found: Places | None, began_at: float | None
+    ) -> TransactionRecord | None:
         """The step that says that it is done; None = somebody else has done it."""
         done = TransactionRecord(one.id, TransactionStep.DONE, now_ms())
         if not _is_commit(one):
@@ -193,7 +205,9 @@ class Finisher:
             found.update((await copies_in(self._log, queue.topic, partition, since_ms, {one.id})).get(one.id, {}))
         return found
 
-    async def _copy(self, queue: Queue, one: Transaction, messages: list[Message], found: Places, began_at: float | None) -> Places:
+    async def _copy(
+        self, queue: Queue, one: Transaction, messages: list[Message], found: Places, began_at: float | None
+    ) -> Places:
         """Appends what the queue's topic lacks, the messages of a partition all or none; where each
         is.
         """
@@ -201,13 +215,17 @@ class Finisher:
         for index, partition in enumerate(_partitions(queue, one, messages)):
             of.setdefault(partition, []).append(index)
         places = dict(found)
-        lacking = {partition: indexes for partition, indexes in of.items() if any(index not in places for index in indexes)}
+        lacking = {
+            partition: indexes for partition, indexes in of.items() if any(index not in places for index in indexes)
+        }
         if not lacking:
             return places
         began_ms = one.decided_at_ms
         # How old our decision is by a steady clock: no two clocks are compared.
         if began_at is None or asyncio.get_running_loop().time() - began_at > COMMIT_SPAN_MS / 3000:
-            began_ms = (await self._half_log.append(TransactionRecord(one.id, TransactionStep.ATTEMPT, now_ms()), "attempt")).timestamp_ms
+            began_ms = (
+                await self._half_log.append(TransactionRecord(one.id, TransactionStep.ATTEMPT, now_ms()), "attempt")
+            ).timestamp_ms
         for partition, indexes in lacking.items():
             copies = _copies(one, messages, indexes, began_ms)
             for index, appended in zip(indexes, await self._append(queue, partition, copies, began_ms), strict=True):

@@ -135,7 +135,9 @@ class HalfLog:
         for shard, part in enumerate(parts):
             if ends.get(part) == self._applied[shard]:
                 self._seen_s[shard] = boot_s()
-        behind = [(shard, ends.get(part, 0)) for shard, part in enumerate(parts) if ends.get(part, 0) > self._applied[shard]]
+        behind = [
+            (shard, ends.get(part, 0)) for shard, part in enumerate(parts) if ends.get(part, 0) > self._applied[shard]
+        ]
         await asyncio.gather(*[self.reach(shard, end) for shard, end in behind])
 
     async def more(self, within_s: float) -> None:

@@ -51,7 +51,13 @@ class Endings:
     """Ends transactions that nobody decides."""
 
     def __init__(
-        self, settings: EngineSettings, catalog: Catalog, book: Book, half_log: HalfLog, transactions: Transactions, counters: Counters
+        self,
+        settings: EngineSettings,
+        catalog: Catalog,
+        book: Book,
+        half_log: HalfLog,
+        transactions: Transactions,
+        counters: Counters,
     ) -> None:
         self._settings = settings
         self._catalog = catalog
@@ -70,7 +76,11 @@ class Endings:
             await self._catalog.sync()  # a queue that was made a moment ago is not gone
         before_ms = self._half_log.now_ms() - self._settings.transaction_age_ms
         over = [(one, DecisionReason.QUEUE_GONE) for one in opened.values() if one.incarnation not in known]
-        over += [(one, DecisionReason.TOO_OLD) for one in opened.values() if one.incarnation in known and one.prepared_at_ms < before_ms]
+        over += [
+            (one, DecisionReason.TOO_OLD)
+            for one in opened.values()
+            if one.incarnation in known and one.prepared_at_ms < before_ms
+        ]
         await self.decide([(one, TransactionStatus.ROLLED_BACK, reason) for one, reason in over[:MOST_CHECKS]])
 
     async def decide(self, ended: list[tuple[Transaction, TransactionStatus, DecisionReason]]) -> None:
@@ -78,7 +88,8 @@ class Endings:
         for at in range(0, len(ended), AT_ONCE):
             some = ended[at : at + AT_ONCE]
             outcomes = await asyncio.gather(
-                *[self._transactions.decide(one.id, status, reason=reason) for one, status, reason in some], return_exceptions=True
+                *[self._transactions.decide(one.id, status, reason=reason) for one, status, reason in some],
+                return_exceptions=True,
             )
             for (one, status, reason), outcome in zip(some, outcomes, strict=True):
                 if isinstance(outcome, EngineError):  # decided by a producer meanwhile, or not now
@@ -87,14 +98,22 @@ class Endings:
                     raise outcome
                 else:
                     self._counters.count("transactions_ended_total")
-                    logger.warning("action=end_transaction id=%s queue=%s status=%s reason=%s", one.id, one.queue, status, reason)
+                    logger.warning(
+                        "action=end_transaction id=%s queue=%s status=%s reason=%s", one.id, one.queue, status, reason
+                    )
 
 
 class DueChecks:
     """Checks transactions when they are due."""
 
     def __init__(
-        self, settings: EngineSettings, book: Book, half_log: HalfLog, webhooks: Webhooks, endings: Endings, counters: Counters
+        self,
+        settings: EngineSettings,
+        book: Book,
+        half_log: HalfLog,
+        webhooks: Webhooks,
+        endings: Endings,
+        counters: Counters,
     ) -> None:
         self._settings = settings
         self._book = book
@@ -117,7 +136,11 @@ class DueChecks:
         for at in range(0, len(asked), AT_ONCE):
             await asyncio.gather(*[self._check(one) for one in asked[at : at + AT_ONCE]])
         if settings.transaction_exhausted != "keep":
-            status = TransactionStatus.COMMITTED if settings.transaction_exhausted == "commit" else TransactionStatus.ROLLED_BACK
+            status = (
+                TransactionStatus.COMMITTED
+                if settings.transaction_exhausted == "commit"
+                else TransactionStatus.ROLLED_BACK
+            )
             await self._endings.decide([(one, status, DecisionReason.CHECKS_EXHAUSTED) for one in ended])
 
     async def _check(self, one: Transaction) -> None:
@@ -125,7 +148,9 @@ class DueChecks:
         reached("transaction.before_check")
         if not one.is_open:
             return
-        appended = await self._half_log.append(TransactionRecord(one.id, TransactionStep.CHECK, now_ms(), check=number), "check")
+        appended = await self._half_log.append(
+            TransactionRecord(one.id, TransactionStep.CHECK, now_ms(), check=number), "check"
+        )
         await self._half_log.reach(self._half_log.shard_of(one.id), appended.offset + 1)
         self._counters.count("transaction_checks_total")
         if one.is_open and one.checks == number:
@@ -143,7 +168,9 @@ class Leftovers:
     async def take_up(self, shard: int) -> None:
         """Finishes transactions that were decided and that nobody carries out."""
         now = asyncio.get_running_loop().time()
-        left = [one for one in self._book.unfinished.get(shard, {}).values() if self._finisher.is_left(one, now)][:MOST_TAKEN_UP]
+        left = [one for one in self._book.unfinished.get(shard, {}).values() if self._finisher.is_left(one, now)][
+            :MOST_TAKEN_UP
+        ]
         if left:
             logger.info("action=take_up_transactions shard=%d transactions=%d", shard, len(left))
             await self._finisher.take_up(left)
@@ -159,7 +186,11 @@ class Leftovers:
             kept_ms = REMEMBER_MS if one.reason == DecisionReason.ANSWERED else REMEMBER_OURS_MS
             if one.is_finished and (place < surplus or now - one.decided_at_ms > kept_ms):
                 over.append(one)
-        over += [one for one in self._book.orphans() if self._half_log.shard_of(one.id) == shard and now - one.decided_at_ms > REMEMBER_MS]
+        over += [
+            one
+            for one in self._book.orphans()
+            if self._half_log.shard_of(one.id) == shard and now - one.decided_at_ms > REMEMBER_MS
+        ]
         for at in range(0, len(over), AT_ONCE):
             await asyncio.gather(*[self._half_log.drop(one.id, _keys(one)) for one in over[at : at + AT_ONCE]])
 
@@ -186,7 +217,13 @@ class Keeper:
     """Keeps the shards that no other worker keeps."""
 
     def __init__(
-        self, locks: Locks, half_log: HalfLog, checks: Checks, endings: Endings, due_checks: DueChecks, leftovers: Leftovers
+        self,
+        locks: Locks,
+        half_log: HalfLog,
+        checks: Checks,
+        endings: Endings,
+        due_checks: DueChecks,
+        leftovers: Leftovers,
     ) -> None:
         self._locks = locks
         self._half_log = half_log

@@ -32,7 +32,13 @@ class Transacted:
 
 def wire_transactions(*, ground: Ground, window: WindowParts) -> Transacted:
     """Builds them; nothing is started."""
-    settings, log, connection, catalog, counters = ground.settings, ground.log, ground.connection, ground.catalog, ground.counters
+    settings, log, connection, catalog, counters = (
+        ground.settings,
+        ground.log,
+        ground.connection,
+        ground.catalog,
+        ground.counters,
+    )
     write_through, rights, secret = window.write_through, ground.access, window.ids.secret
     checks = Checks(settings, connection)
     book = Book(HALF_BYTES, checks.offer)

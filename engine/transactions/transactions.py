@@ -13,7 +13,14 @@ import secrets
 from collections.abc import Sequence
 
 from engine.catalog.catalog import Catalog
-from engine.errors import InvalidValue, NotAllowedOnQueue, TooManyTransactions, TransactionDecided, TransactionGone, TransactionNotFound
+from engine.errors import (
+    InvalidValue,
+    NotAllowedOnQueue,
+    TooManyTransactions,
+    TransactionDecided,
+    TransactionGone,
+    TransactionNotFound,
+)
 from engine.rules.fifo import check_entries
 from engine.rules.limits import check_asked, check_name, check_send
 from engine.rules.queue import Queue
@@ -203,15 +210,23 @@ class Transactions:
         check_asked("limit", limit)
         if status is not None and status not in set(TransactionStatus):
             words = ", ".join(TransactionStatus)
-            raise InvalidValue(f"status must be one of {words}, given {status[:50]!r}", field="status", limit=words, given=status[:50])
-        found = [one for one in self._book.of.values() if one.incarnation == queue.incarnation and (status is None or one.status == status)]
+            raise InvalidValue(
+                f"status must be one of {words}, given {status[:50]!r}", field="status", limit=words, given=status[:50]
+            )
+        found = [
+            one
+            for one in self._book.of.values()
+            if one.incarnation == queue.incarnation and (status is None or one.status == status)
+        ]
         found.sort(key=lambda one: one.prepared_at_ms, reverse=True)
         return [self.info(one) for one in found[:limit]]
 
     def info(self, one: Transaction) -> TransactionInfo:
         """What is known of a transaction."""
         checks_left = max(0, self._settings.transaction_checks - one.checks)
-        next_check_ms = one.next_check_ms(self._settings.transaction_interval_ms) if one.is_open and checks_left else None
+        next_check_ms = (
+            one.next_check_ms(self._settings.transaction_interval_ms) if one.is_open and checks_left else None
+        )
         return TransactionInfo(
             id=one.id,
             status=str(one.status),
@@ -240,7 +255,11 @@ def _check_kind(queue: Queue, entries: Sequence[SendEntry]) -> None:
     for entry in entries:
         for field, given in (("delay_ms", entry.delay_ms or None), ("deliver_at_ms", entry.deliver_at_ms)):
             if given is not None:
-                raise InvalidValue("a message of a transaction has no delay of its own: its queue may have one", field=field, given=given)
+                raise InvalidValue(
+                    "a message of a transaction has no delay of its own: its queue may have one",
+                    field=field,
+                    given=given,
+                )
 
 
 def _gone(one: Transaction) -> TransactionGone:
@@ -252,4 +271,6 @@ def _gone(one: Transaction) -> TransactionGone:
 
 def no_transaction(id: str) -> TransactionNotFound:
     """The same for one that does not exist and for one of a queue that who asks is not told of."""
-    return TransactionNotFound(f"there is no transaction {id[:100]!r}, or it ended long ago", field="transaction", given=id[:100])
+    return TransactionNotFound(
+        f"there is no transaction {id[:100]!r}, or it ended long ago", field="transaction", given=id[:100]
+    )

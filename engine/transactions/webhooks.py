@@ -107,14 +107,18 @@ class Webhooks:
     def _known(self, producer_group: str) -> ProducerGroupRecord:
         record = self._catalog.producer_groups.get(producer_group)
         if record is None:
-            raise ProducerGroupNotFound(f"producer group {producer_group!r} has no webhook", field="producer_group", given=producer_group)
+            raise ProducerGroupNotFound(
+                f"producer group {producer_group!r} has no webhook", field="producer_group", given=producer_group
+            )
         return record
 
     def _check_owner(self, by: Principal, producer_group: str) -> None:
         record = self._catalog.producer_groups.get(producer_group)
         if record is not None and record.owner != by.id and not by.admin:
             raise NotAuthorised(
-                f"the webhook of producer group {producer_group!r} was registered by somebody else", field="principal", given=by.id
+                f"the webhook of producer group {producer_group!r} was registered by somebody else",
+                field="principal",
+                given=by.id,
             )
 
     def ask(self, one: Transaction) -> None:
@@ -145,7 +149,9 @@ class Webhooks:
     async def _post(self, record: ProducerGroupRecord, check: Check) -> str:
         """What the webhook answers. Raises OutgoingError."""
         body = msgspec.json.encode(_body(check))
-        status, answer = await post(record.url, body, signed(record.secret, now_ms() // 1000, body), private=self._private)
+        status, answer = await post(
+            record.url, body, signed(record.secret, now_ms() // 1000, body), private=self._private
+        )
         if status == 204:
             return "unknown"
         if status != 200:
@@ -178,5 +184,9 @@ def _message(message: Message) -> dict[str, object]:
         name: {"type": attribute.type, "value_base64": base64.b64encode(attribute.value).decode()}
         for name, attribute in message.attributes.items()
     }
-    body = {"body": message.body.decode()} if message.body_is_text else {"body_base64": base64.b64encode(message.body).decode()}
+    body = (
+        {"body": message.body.decode()}
+        if message.body_is_text
+        else {"body_base64": base64.b64encode(message.body).decode()}
+    )
     return {**body, "attributes": attributes}

@@ -164,7 +164,9 @@ class BodySource:
         cached = self.cached(queue, partition)
         return [one.offset for one in wanted if not one.packed and one.offset not in cached]
 
-    def bodies_of(self, queue: Queue, partition: int, wanted: Sequence[Located], records: Mapping[int, Record]) -> list[Found | None]:
+    def bodies_of(
+        self, queue: Queue, partition: int, wanted: Sequence[Located], records: Mapping[int, Record]
+    ) -> list[Found | None]:
         """Each message, in order; None where neither window nor cache nor `records` have it.
 
         Raises UndecodableRecord.
@@ -190,7 +192,9 @@ class BodySource:
         offsets that it no longer has: those messages are expired. Last, the offsets that were not
         read, for there were as many bytes before them. Raises Unavailable.
         """
-        records = await self._log.read_at(queue.topic, partition, [offset for offset, _ in missing], max_bytes=max_bytes)
+        records = await self._log.read_at(
+            queue.topic, partition, [offset for offset, _ in missing], max_bytes=max_bytes
+        )
         absent, unread = [offset for offset, _ in missing if offset not in records], list[int]()
         if records and absent and value_bytes(records.values()) >= max_bytes:
             last = max(records)
@@ -203,4 +207,6 @@ class BodySource:
 
 
 def _with_priorities(queue: Queue, partition: int, found: Sequence[Found | None]) -> list[Found | None]:
-    return [one and Found(with_priority(queue.record, partition, one.message), one.sent_at_ms, one.digest) for one in found]
+    return [
+        one and Found(with_priority(queue.record, partition, one.message), one.sent_at_ms, one.digest) for one in found
+    ]

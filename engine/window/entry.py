@@ -164,7 +164,9 @@ class WriteThrough:
         unit, store = queue.units[partition], self._store
         self.used(queue, partition)
         try:
-            loaded = await store.units.scripts.soon(lambda: store.leases.load(unit, self._catalog.generation, queue.tag_ids, entries))
+            loaded = await store.units.scripts.soon(
+                lambda: store.leases.load(unit, self._catalog.generation, queue.tag_ids, entries)
+            )
         except StateError:
             self._counters.count("write_through_failed_total")
             self._forget(unit, entries)
@@ -195,7 +197,9 @@ class WriteThrough:
         store, known = self._store, [entry for entry in entries if entry.dedup]
         for _ in range(50 if known else 0):
             with contextlib.suppress(StateError):
-                seen, firsts = await store.units.scripts.soon(lambda: store.upkeep.dedup_firsts(unit, [entry.dedup for entry in known]))
+                seen, firsts = await store.units.scripts.soon(
+                    lambda: store.upkeep.dedup_firsts(unit, [entry.dedup for entry in known])
+                )
                 if seen > entries[-1].offset:
                     rows = zip(known, firsts, strict=True)
                     return {entry.offset: first for entry, first in rows if first is not None and first < entry.offset}

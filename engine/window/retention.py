@@ -35,7 +35,9 @@ class Retention:
     `suspect` hears of a topic that is shorter than what is open.
     """
 
-    def __init__(self, log: Log, leases: LeaseScripts, window: Window, counters: Counters, suspect: Signal[[Queue]]) -> None:
+    def __init__(
+        self, log: Log, leases: LeaseScripts, window: Window, counters: Counters, suspect: Signal[[Queue]]
+    ) -> None:
         self._log = log
         self._leases = leases
         self._window = window
@@ -62,7 +64,9 @@ class Retention:
         many. Raises Unavailable.
         """
         unit = queue.units[partition]
-        words = await self._window.call(queue, lambda g: self._leases.settle(unit, g, tag.id, EventKind.EXPIRED.value, held))
+        words = await self._window.call(
+            queue, lambda g: self._leases.settle(unit, g, tag.id, EventKind.EXPIRED.value, held)
+        )
         done = [offset for (offset, _), word in zip(held, words, strict=True) if word == "ok"]
         if done:
             self._counters.count("lost_to_retention_total", len(done))
@@ -97,8 +101,12 @@ class Retention:
         if lost:
             group = group_digest(None) if queue.record.fifo else b""
             messages = [(offset, group, "") for offset in lost]
-            claimed = await self._window.call(queue, lambda g: leases.claim(unit, g, tag.id, messages, claim_ms=CLAIM_MS, beyond=True))
-            held = [(offset, claimed.nonce) for offset, (word, _) in zip(lost, claimed.words, strict=True) if word == "ok"]
+            claimed = await self._window.call(
+                queue, lambda g: leases.claim(unit, g, tag.id, messages, claim_ms=CLAIM_MS, beyond=True)
+            )
+            held = [
+                (offset, claimed.nonce) for offset, (word, _) in zip(lost, claimed.words, strict=True) if word == "ok"
+            ]
             count = await self.expire(queue, tag, partition, held) if held else 0
         if queue.record.fifo:
             return count  # in order: the loader passes over them

@@ -97,7 +97,9 @@ class TopicRetention:
                 async with self._catalog.change(queue.name) as change:
                     await self._raise(queue, delay_ms, change)
             except QueueInUse as error:
-                raise Unavailable(f"the topic of queue {queue.name!r} can't be told to keep a longer delay now: {error}") from None
+                raise Unavailable(
+                    f"the topic of queue {queue.name!r} can't be told to keep a longer delay now: {error}"
+                ) from None
 
     async def _raise(self, queue: Queue, delay_ms: int, change: Change) -> None:
         now = self._catalog.by_incarnation.get(queue.incarnation)
@@ -134,7 +136,9 @@ class TopicRetention:
             if to_ms is not None:
                 await self._set(queue, to_ms, change)
         except (Unavailable, QueueInUse) as error:
-            logger.warning("action=keep queue=%s topic=%s %s=%d error=%s", queue.name, queue.topic, _SETTING, to_ms, error)
+            logger.warning(
+                "action=keep queue=%s topic=%s %s=%d error=%s", queue.name, queue.topic, _SETTING, to_ms, error
+            )
 
     async def trim(self, queue: Queue, partition: int, low: int, floor: int) -> None:
         """Deletes what other queues would not keep either, of a partition that begins at `low` and
@@ -146,9 +150,11 @@ class TopicRetention:
         part, record = (queue.topic, partition), queue.record
         if floor <= low:
             return
-        old = (await self._log.offsets_at([part], self._log.clock.earliest_ms() - keep_ms(record.retention_ms, record.delay_ms))).get(
-            part, 0
-        )
+        old = (
+            await self._log.offsets_at(
+                [part], self._log.clock.earliest_ms() - keep_ms(record.retention_ms, record.delay_ms)
+            )
+        ).get(part, 0)
         below = min(old, floor)
         if below > low and not record.fifo:
             below = await self._first_of_deferred(queue, partition, below)
@@ -192,7 +198,12 @@ class TopicRetention:
                 reached("trim.before_delete")
                 change.check()
                 await self._log.delete_records({(queue.topic, partition): below})
-                logger.info("action=trim queue=%s partition=%d below=%d reason=settled under every tag", queue.name, partition, below)
+                logger.info(
+                    "action=trim queue=%s partition=%d below=%d reason=settled under every tag",
+                    queue.name,
+                    partition,
+                    below,
+                )
 
     async def kept_ms(self, topic: str) -> int:
         """What the topic is told, FOR_EVER = nothing is deleted. Raises LogUnavailable."""

@@ -86,7 +86,9 @@ class Window:
         raise Rebuilding(f"the state of queue {queue.name!r} was lost again while it was rebuilt")
 
 
-async def reach_journal(window: Window, upkeep: UpkeepScripts, wait: Journaled, at: tuple[Queue, int], until: float) -> None:
+async def reach_journal(
+    window: Window, upkeep: UpkeepScripts, wait: Journaled, at: tuple[Queue, int], until: float
+) -> None:
     """Returns when the journal has all that was done to a unit (queue, partition) before the call.
     Raises LogUnavailable at `until` (loop time), and as `Window.call`.
     """

@@ -103,7 +103,9 @@ def wire_maintenance(settings: EngineSettings) -> Maintenance:
     base = wire_base(settings)
     upkeep = base.store.upkeep
     verifier = Verifier(base.worker, base.log, upkeep, base.catalog, base.journal, base.reader)
-    return Maintenance(_attached(settings, base), base.worker, upkeep, base.counters, base.lives, base.rebuilder, verifier)
+    return Maintenance(
+        _attached(settings, base), base.worker, upkeep, base.counters, base.lives, base.rebuilder, verifier
+    )
 
 
 def wire_sealing(settings: EngineSettings, *, copied: bool = False) -> Sealing:

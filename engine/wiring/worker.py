@@ -74,7 +74,13 @@ class Messages:
 
 def wire_messages(base: Base, units: Units) -> Messages:
     """Builds and connects them; nothing is started."""
-    window, owner, news, wait_lists, activity = units.window, units.owner, units.plane_news, units.wait_lists, units.activity
+    window, owner, news, wait_lists, activity = (
+        units.window,
+        units.owner,
+        units.plane_news,
+        units.wait_lists,
+        units.activity,
+    )
     journaled, receiving = owner.journaled.wait, wait_lists.background
     moves = wire_moves(ground=base, window=window)
     receives = wire_receives(
@@ -88,13 +94,23 @@ def wire_messages(base: Base, units: Units) -> Messages:
         journal=base.journal,
         journaled=owner.journaled.reach,
     )
-    handles = wire_handles(ground=base, window=window, meters=base.meters, journaled=journaled, move_dead=moves.dead_letters.kill)
-    sends = wire_sends(ground=base, window=window, activity=activity, address=receives.browse.address, journaled=journaled)
+    handles = wire_handles(
+        ground=base, window=window, meters=base.meters, journaled=journaled, move_dead=moves.dead_letters.kill
+    )
+    sends = wire_sends(
+        ground=base, window=window, activity=activity, address=receives.browse.address, journaled=journaled
+    )
     sends.sender.stored.connect(base.meters.note_stored)
     parking = wire_parking(
-        ground=base, window=window, dead_letters=moves.dead_letters, check_policy=handles.kills.check_policy, journaled=journaled
+        ground=base,
+        window=window,
+        dead_letters=moves.dead_letters,
+        check_policy=handles.kills.check_policy,
+        journaled=journaled,
     )
-    join_plane(news=news, ground=base, window=window, owner=owner, activity=activity, wait_lists=wait_lists, receives=receives)
+    join_plane(
+        news=news, ground=base, window=window, owner=owner, activity=activity, wait_lists=wait_lists, receives=receives
+    )
     join_delays(news, window.delays, receiving)
     news.refused.connect(handles.refusals.note)
     base.lives.moved.connect(receives.wake.reconnect)
@@ -124,7 +140,9 @@ def wire_administration(base: Base, units: Units, mover: Mover) -> Administratio
         owned=lambda: owner.owned,
     )
     allowances = wire_allowances(news, base.catalog)
-    callers = wire_callers(ground=base, bounds=bounds, records=queues.records, key_uses=base.key_uses, unused=allowances.unused)
+    callers = wire_callers(
+        ground=base, bounds=bounds, records=queues.records, key_uses=base.key_uses, unused=allowances.unused
+    )
     news.low.connect(lambda number, queue: allowances.grant(number, queue, *callers.quotas.spare(queue)))
     return Administration(
         callers=callers,

@@ -156,7 +156,9 @@ async def _has_gone(receive: Receive) -> bool:
         return False
 
 
-async def reply(send: Send, response: Response, unsent: Callable[[], None] | None = None, receive: Receive | None = None) -> None:
+async def reply(
+    send: Send, response: Response, unsent: Callable[[], None] | None = None, receive: Receive | None = None
+) -> None:
     """Sends a whole response by ASGI's messages; `unsent` is called when it can't begin, or when
     `receive` tells that the client has gone.
     """

@@ -29,7 +29,10 @@ _PATTERNS = (
         re.compile(r"^Expected `str` matching regex '\^\[A-Za-z0-9_\]\[A-Za-z0-9_\.-\]\{0,(\d+)\}\$'$"),
         "letters, digits, '_', '-' or '.', not beginning with '-' or '.'",
     ),
-    (re.compile(r"^Expected `str` matching regex '\^\[!-~\\+w\]\{1,(\d+)\}\$'$"), "printable characters without spaces"),
+    (
+        re.compile(r"^Expected `str` matching regex '\^\[!-~\\+w\]\{1,(\d+)\}\$'$"),
+        "printable characters without spaces",
+    ),
 )
 _T = TypeVar("_T")
 _WHERE = re.compile(r" - at (?:`key` in )?`(?P<path>\$[^`]*)`$")
@@ -50,7 +53,9 @@ def decode_json(decoder: msgspec.json.Decoder[_T], body: bytes) -> _T:
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         if not body.strip():
             raise ProblemError("missing_body", field="body") from None
-        raise ProblemError("malformed_json", f"The body is not JSON in UTF-8: {error}", field="body", given=body) from None
+        raise ProblemError(
+            "malformed_json", f"The body is not JSON in UTF-8: {error}", field="body", given=body
+        ) from None
 
 
 def check_values(body: bytes) -> None:
@@ -64,7 +69,9 @@ def check_values(body: bytes) -> None:
         body = body.replace(b"\\\\", b"").replace(b'\\"', b"")
     parts = body.split(b'"', 2 * MOST_VALUES)
     if len(parts) > 2 * MOST_VALUES or sum(part.count(b",") for part in parts[::2]) > MOST_VALUES:
-        raise ProblemError("body_too_large", f"The body may have {MOST_VALUES} values.", field="body", limit=MOST_VALUES)
+        raise ProblemError(
+            "body_too_large", f"The body may have {MOST_VALUES} values.", field="body", limit=MOST_VALUES
+        )
 
 
 def decode_query(shape: type[_T], query: bytes) -> _T:
@@ -73,10 +80,16 @@ def decode_query(shape: type[_T], query: bytes) -> _T:
     """
     try:
         pairs = parse_qsl(
-            query.decode("utf-8"), keep_blank_values=True, strict_parsing=False, errors="strict", max_num_fields=QUERY_PARAMETERS
+            query.decode("utf-8"),
+            keep_blank_values=True,
+            strict_parsing=False,
+            errors="strict",
+            max_num_fields=QUERY_PARAMETERS,
         )
     except ValueError as error:  # UnicodeDecodeError is one
-        raise ProblemError("malformed_query", f"The query string can't be read: {error}", field="query", given=query) from None
+        raise ProblemError(
+            "malformed_query", f"The query string can't be read: {error}", field="query", given=query
+        ) from None
     values: dict[str, Any] = {}
     lists = _list_fields(shape)
     for name, value in pairs:
@@ -133,7 +146,11 @@ def _refused(sentence: str, body: bytes | None, values: Any = None) -> ProblemEr
     limit = expected["what"].replace("`", "").replace(r"$(?!\\n)", "$") if expected else None
     about = what.replace(r"$(?!\\n)", "$")
     return ProblemError(
-        code, f"{_of_name(about, field) or about + _at(field)}.", field=field or "body", limit=limit, given=_given(body, values, path)
+        code,
+        f"{_of_name(about, field) or about + _at(field)}.",
+        field=field or "body",
+        limit=limit,
+        given=_given(body, values, path),
     )
 
 

@@ -132,7 +132,9 @@ class Front:
         started = perf_counter() - WAITED_S.get()
         number = request_ids.begin(short=exchange.short_id)
         audit, outcome = self._audit, OK
-        asked: Any = None if audit is None else audit.begin(address_of(scope, exchange.headers, trusted=self._trusts_proxy))
+        asked: Any = (
+            None if audit is None else audit.begin(address_of(scope, exchange.headers, trusted=self._trusts_proxy))
+        )
         if self._spans is not None:
             self._spans.begin(scope, exchange.headers)
         direct = direct_of(scope)
@@ -141,7 +143,9 @@ class Front:
             by = _by_head(exchange, scope["method"])
             body = self._intake.take_buffered(direct, exchange.most_bytes)
             if body is None:
-                body = await self._intake.read(exchange.headers, receive, exchange.most_bytes, self._holder(scope, exchange, by))
+                body = await self._intake.read(
+                    exchange.headers, receive, exchange.most_bytes, self._holder(scope, exchange, by)
+                )
             try:
                 by = exchange.principal(body) if by is None else by
                 call = exchange.start(by, body) if len(body) <= LONG_BYTES else await self._started(exchange, by, body)
@@ -178,7 +182,9 @@ class Front:
             started.add_done_callback(_close)
             raise
 
-    async def _tell(self, asked: Any, exchange: Exchange, response: Response, number: str, error: Exception | None) -> None:
+    async def _tell(
+        self, asked: Any, exchange: Exchange, response: Response, number: str, error: Exception | None
+    ) -> None:
         if error is not None and self._spans is not None:
             self._spans.failed(error)
         if self._audit is not None:
@@ -220,7 +226,11 @@ class Front:
         return None
 
     async def _unclaimed(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if self._hosts is not None and scope["type"] == "http" and not self._hosts.allows(dict(scope["headers"]).get(b"host")):
+        if (
+            self._hosts is not None
+            and scope["type"] == "http"
+            and not self._hosts.allows(dict(scope["headers"]).get(b"host"))
+        ):
             self._metrics.observe(MISDIRECTED, _WRONG_HOST.status, 0.0, Asked(""), MISDIRECTED)
             await reply(send, _WRONG_HOST)
         else:
@@ -234,11 +244,16 @@ class Front:
             self._metrics.receive_ends()
 
 
-async def _give(direct: DirectBody | None, send: Send, receive: Receive, response: Response, unsent: Callable[[], None] | None) -> None:
+async def _give(
+    direct: DirectBody | None, send: Send, receive: Receive, response: Response, unsent: Callable[[], None] | None
+) -> None:
     """Gives a reply to the server; `unsent` is called when nobody is there for it."""
     if direct is None:
         await reply(send, response, unsent, receive)
-    elif not direct.reply(response.status, response.headers, response.body, look=unsent is not None) and unsent is not None:
+    elif (
+        not direct.reply(response.status, response.headers, response.body, look=unsent is not None)
+        and unsent is not None
+    ):
         unsent()
 
 
@@ -274,13 +289,20 @@ def _refuse_pages(headers: Mapping[bytes, bytes], *, suspects: bool) -> None:
     if site is None and origin is None:
         is_browsers = headers.get(b"user-agent", b"").lower().startswith(_BROWSERS)
         if (suspects or is_browsers) and not _is_signed(headers):
-            raise ProblemError("cross_site", field="Authorization", limit="a POST, or a GET that is signed in its headers", given=None)
+            raise ProblemError(
+                "cross_site", field="Authorization", limit="a POST, or a GET that is signed in its headers", given=None
+            )
         return
     origin = origin or b""
     host = headers.get(b"host", b"").lower()
     own = site in _OWN_PAGES if site is not None else origin.lower() in (b"http://" + host, b"https://" + host)
     if not own:
-        raise ProblemError("cross_site", field="Origin" if site is None else "Sec-Fetch-Site", limit="same-origin", given=site or origin)
+        raise ProblemError(
+            "cross_site",
+            field="Origin" if site is None else "Sec-Fetch-Site",
+            limit="same-origin",
+            given=site or origin,
+        )
 
 
 def _is_signed(headers: Mapping[bytes, bytes]) -> bool:

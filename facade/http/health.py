@@ -40,8 +40,12 @@ class Health(Struct, frozen=True):
 
     status: Annotated[str, Meta(description="ok or alarm.")]
     alarms: Annotated[dict[str, int], Meta(description="How many queues (or clocks) need attention, by kind of alarm.")]
-    native: Annotated[str, Meta(description="Whether the native library serves HTTP at this worker: on, or off and why.")]
-    plane: Annotated[str, Meta(description="Whether a thread of it serves hot requests of plain queues: on, or off and why.")]
+    native: Annotated[
+        str, Meta(description="Whether the native library serves HTTP at this worker: on, or off and why.")
+    ]
+    plane: Annotated[
+        str, Meta(description="Whether a thread of it serves hot requests of plain queues: on, or off and why.")
+    ]
 
 
 async def live(engine: Engine, call: Call) -> Answer:

@@ -91,7 +91,9 @@ class EngineAlarms(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """One metric with a series per alarm."""
-        family = GaugeMetricFamily("leaseway_alarm", "Needs attention: see docs/reference/metrics.md.", labels=["kind", "queue"])
+        family = GaugeMetricFamily(
+            "leaseway_alarm", "Needs attention: see docs/reference/metrics.md.", labels=["kind", "queue"]
+        )
         numbers: dict[tuple[str, str], float] = {}
         for alarm in self._alarms():
             about = alarm.kind, alarm.queue if self.shows(alarm.queue) else ""
@@ -132,7 +134,9 @@ class Requests(Collector):
     def collect(self) -> Iterator[Metric]:
         """Requests by verb and status, their time by verb; what the plane served; receives now."""
         requests = CounterMetricFamily("leaseway_requests", "Requests answered.", labels=["verb", "status"])
-        seconds = HistogramMetricFamily("leaseway_request_seconds", "Time from the request's head to its reply.", labels=["verb"])
+        seconds = HistogramMetricFamily(
+            "leaseway_request_seconds", "Time from the request's head to its reply.", labels=["verb"]
+        )
         for name, verb in self.verbs.items():
             for status, number in verb.ended.items():
                 requests.add_metric([name, str(status)], number)
@@ -141,13 +145,17 @@ class Requests(Collector):
         yield requests
         yield seconds
         ways = CounterMetricFamily(
-            "leaseway_plane_requests", "Requests, by who served them, and why the plane did not.", labels=["way", "reason"]
+            "leaseway_plane_requests",
+            "Requests, by who served them, and why the plane did not.",
+            labels=["way", "reason"],
         )
         for why, number in self.ways.items():
             ways.add_metric(["python" if why else "plane", why], number)
         yield ways
         in_progress = self.in_progress + self.waiting_in_plane
-        yield GaugeMetricFamily("leaseway_receives_in_progress", "Receives being served: nearly all are waiting.", value=in_progress)
+        yield GaugeMetricFamily(
+            "leaseway_receives_in_progress", "Receives being served: nearly all are waiting.", value=in_progress
+        )
 
 
 class MessageTimes(Collector):
@@ -162,8 +170,12 @@ class MessageTimes(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """Both."""
-        queue = HistogramMetricFamily("leaseway_time_in_queue_seconds", "Time from the send to the first delivery.", labels=[])
-        hand = HistogramMetricFamily("leaseway_time_in_hand_seconds", "Time from a delivery to its end.", labels=["verb"])
+        queue = HistogramMetricFamily(
+            "leaseway_time_in_queue_seconds", "Time from the send to the first delivery.", labels=[]
+        )
+        hand = HistogramMetricFamily(
+            "leaseway_time_in_hand_seconds", "Time from a delivery to its end.", labels=["verb"]
+        )
         for one in self._times():
             ends = [*map(floatToGoString, one.bounds), "+Inf"]
             buckets = list(zip(ends, accumulate(one.between), strict=True))
@@ -224,7 +236,13 @@ class Metrics:
         self._requests = Requests()
         self._refresh: Callable[[], None] = _nothing
         self._engine_alarms = EngineAlarms(alarms)
-        mine = (self._requests, MessageTimes(times), EngineCounts(counts), self._engine_alarms, ProcessCollector(registry=None))
+        mine = (
+            self._requests,
+            MessageTimes(times),
+            EngineCounts(counts),
+            self._engine_alarms,
+            ProcessCollector(registry=None),
+        )
         self._registry.register(OfWorker(mine, worker))
 
     def refresh_by(self, refresh: Callable[[], None]) -> None:

@@ -90,7 +90,9 @@ FACADE_CODES: dict[str, Row] = {
     "version_not_found": Row(404, "The subject has no such version."),
     "schema_not_found": Row(404, "No schema has that id."),
     "method_not_allowed": Row(405, "The method is not allowed at this path."),
-    "misdirected": Row(421, "In open mode the service answers to names of this machine only (LEASEWAY_HOSTS names more)."),
+    "misdirected": Row(
+        421, "In open mode the service answers to names of this machine only (LEASEWAY_HOSTS names more)."
+    ),
     "body_too_large": Row(413, "The body is larger than a request may be."),
     "unsupported_media_type": Row(415, "The body must be application/json in UTF-8, not compressed."),
     "invalid_version": Row(422, "A version is a number from 1, or latest."),
@@ -169,7 +171,9 @@ def _limit(limit: Any) -> Any:
     return [shortened(part) for part in limit] if isinstance(limit, list | tuple) else shortened(limit)
 
 
-def problem(code: str, detail: str, *, status: int = 0, field: str | None = None, limit: Any = None, given: Any = None) -> Problem:
+def problem(
+    code: str, detail: str, *, status: int = 0, field: str | None = None, limit: Any = None, given: Any = None
+) -> Problem:
     """The problem of `code`; a value that is None is left out."""
     row = CODES[code]
     return Problem(

@@ -94,7 +94,9 @@ class QueueMetricsQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Which queues, and which series of them."""
 
     prefix: Annotated[str, Meta(max_length=MAX_QUEUE_NAME, description="Only queues whose names begin so.")] = ""
-    family: Annotated[str, Meta(description="Only this metric.", extra_json_schema={"enum": [*KNOWN]})] | UnsetType = UNSET
+    family: Annotated[str, Meta(description="Only this metric.", extra_json_schema={"enum": [*KNOWN]})] | UnsetType = (
+        UNSET
+    )
 
 
 def lines(rows: Iterable[QueueCounts], families: Iterable[str], now_ms: int) -> Iterator[str]:
@@ -105,7 +107,11 @@ def lines(rows: Iterable[QueueCounts], families: Iterable[str], now_ms: int) -> 
         if family in DONE:
             number = attrgetter(DONE[family])
             yield "".join(
-                [f'{family}{{queue="{row.name}",tag="{tag}"}} {number(done)}\n' for row in counted for tag, done in row.done.items()]
+                [
+                    f'{family}{{queue="{row.name}",tag="{tag}"}} {number(done)}\n'
+                    for row in counted
+                    for tag, done in row.done.items()
+                ]
             )
         elif family in _NUMBERS:
             number = _NUMBERS[family]
@@ -118,7 +124,9 @@ def lines(rows: Iterable[QueueCounts], families: Iterable[str], now_ms: int) -> 
                 yield "".join([f'{family}{{queue="{row.name}",state="{state}"}} {number(row)}\n' for row in counted])
 
 
-def bounds(names: Iterable[str], families: Iterable[str], record_of: Callable[[str], QueueRecord | None]) -> Iterator[str]:
+def bounds(
+    names: Iterable[str], families: Iterable[str], record_of: Callable[[str], QueueRecord | None]
+) -> Iterator[str]:
     """The series of what queues are set to; one that is gone by now has none."""
     records = [(name, record) for name in names if (record := record_of(name)) is not None]
     for family in families:
@@ -195,7 +203,10 @@ async def _run(worker: str, engine: Engine, call: Call) -> Answer:
     family = asked.family
     if family is not UNSET and family not in KNOWN:
         raise ProblemError(
-            "invalid_value", f"family must be one of {', '.join(KNOWN)}, given {family[:200]!r}", field="family", given=family
+            "invalid_value",
+            f"family must be one of {', '.join(KNOWN)}, given {family[:200]!r}",
+            field="family",
+            given=family,
         )
     rows = await engine.queues.count_each(call.by, asked.prefix)
     families = KNOWN if family is UNSET else [family]
@@ -203,7 +214,9 @@ async def _run(worker: str, engine: Engine, call: Call) -> Answer:
     set_to = _bounds(engine, call, rows, [one for one in families if one in BOUNDS])
     of_worker = [one for one in families if one in RECEIVES]
     mine = receives(engine.queues.count_receives(call.by, asked.prefix), of_worker, worker) if of_worker else ()
-    stored = sent_bytes(engine.queues.stored_bytes(call.by, asked.prefix).items(), worker) if SENT_BYTES in families else ()
+    stored = (
+        sent_bytes(engine.queues.stored_bytes(call.by, asked.prefix).items(), worker) if SENT_BYTES in families else ()
+    )
     return Answer("".join((*counted, *set_to, *mine, *stored)).encode(), media_type=MEDIA_TYPE)
 
 

@@ -20,7 +20,12 @@ if TYPE_CHECKING:
     from engine.engine import Engine
 
 MEDIA_TYPE = "application/vnd.schemaregistry.v1+json"
-_ERROR_CODES = {"subject_not_found": 40401, "version_not_found": 40402, "schema_not_found": 40403, "invalid_version": 42202}
+_ERROR_CODES = {
+    "subject_not_found": 40401,
+    "version_not_found": 40402,
+    "schema_not_found": 40403,
+    "invalid_version": 42202,
+}
 _SUFFIX = "-value"
 _PAGE = 1000
 _LARGEST = 2**31 - 1
@@ -128,9 +133,20 @@ class Registry:
         schema = '{"type":"record","name":"Message","fields":[]}'
         one = {"subject": "lw.q.orders-value", "version": 1, "id": 1, "schema": schema}
         return (
-            _get("list_subjects", "/subjects", "All subjects", self.subjects, list[str], ["message", "lw.q.orders-value"]),
-            _get("list_versions", "/subjects/{subject}/versions", "Versions of a subject", self.versions, list[int], [1]),
-            _get("get_version", "/subjects/{subject}/versions/{version}", "A version of a subject", self.version, VersionReply, one),
+            _get(
+                "list_subjects", "/subjects", "All subjects", self.subjects, list[str], ["message", "lw.q.orders-value"]
+            ),
+            _get(
+                "list_versions", "/subjects/{subject}/versions", "Versions of a subject", self.versions, list[int], [1]
+            ),
+            _get(
+                "get_version",
+                "/subjects/{subject}/versions/{version}",
+                "A version of a subject",
+                self.version,
+                VersionReply,
+                one,
+            ),
             _get(
                 "get_schema",
                 "/schemas/ids/{id}",
@@ -140,11 +156,21 @@ class Registry:
                 {"schema": schema},
                 anonymous=True,
             ),
-            _get("list_schema_types", "/schemas/types", "Kinds of schemas", self.types, list[str], ["AVRO"], anonymous=True),
+            _get(
+                "list_schema_types",
+                "/schemas/types",
+                "Kinds of schemas",
+                self.types,
+                list[str],
+                ["AVRO"],
+                anonymous=True,
+            ),
         )
 
 
-def _get(name: str, path: str, summary: str, run: Any, reply: Any, example: Any, *, anonymous: bool = False) -> Operation:
+def _get(
+    name: str, path: str, summary: str, run: Any, reply: Any, example: Any, *, anonymous: bool = False
+) -> Operation:
     codes = {
         "list_versions": ("subject_not_found",),
         "get_version": ("subject_not_found", "version_not_found", "invalid_version"),

@@ -98,16 +98,27 @@ class EffectiveSettings(Struct, frozen=True, kw_only=True):
     delay_ms: Annotated[int, _is("From send to the first receive.", 0, MAX_DELAY_MS)] = 0
     max_delay_ms: Annotated[int, _is("The longest delay that a message may ask for.", 0, MAX_DELAY_MS)] = MAX_DELAY_MS
     lease_ms: Annotated[int, _is("How long a delivery is leased.", 0, MAX_LEASE_MS)] = 30_000
-    retention_ms: Annotated[int, _is("After so long a message that nobody acked is dropped.", 60_000, MAX_RETENTION_MS)] = 4 * DAY_MS
+    retention_ms: Annotated[
+        int, _is("After so long a message that nobody acked is dropped.", 60_000, MAX_RETENTION_MS)
+    ] = 4 * DAY_MS
     retention_from: Annotated[
-        str, _is("From when the retention counts: a message's due time or its send.", choices=tuple(map(str, RetentionFrom)))
+        str,
+        _is(
+            "From when the retention counts: a message's due time or its send.", choices=tuple(map(str, RetentionFrom))
+        ),
     ] = RetentionFrom.DUE
-    max_message_bytes: Annotated[int, _is("Bytes that a message may have: body and attributes.", 1, MAX_MESSAGE_BYTES)] = 262_144
+    max_message_bytes: Annotated[
+        int, _is("Bytes that a message may have: body and attributes.", 1, MAX_MESSAGE_BYTES)
+    ] = 262_144
     receive_wait_ms: Annotated[int, _is("How long a receive waits which names no time.", 0, MAX_WAIT_MS)] = 0
     max_receive_messages: Annotated[int, _is("Most messages of one receive.", 1, 100)] = 100
     durable_acks: Annotated[bool, _is("Whether an ack is answered only when Kafka has it.")] = False
-    fifo: Annotated[bool, _is("Whether a group's messages are received in order, one after the other.", may_change=False)] = False
-    content_dedup: Annotated[bool, _is("FIFO: whether a message without a dedup_id has the SHA-256 of its body as one.", fifo=True)] = False
+    fifo: Annotated[
+        bool, _is("Whether a group's messages are received in order, one after the other.", may_change=False)
+    ] = False
+    content_dedup: Annotated[
+        bool, _is("FIFO: whether a message without a dedup_id has the SHA-256 of its body as one.", fifo=True)
+    ] = False
     dedup_scope: Annotated[
         str,
         _is(
@@ -134,10 +145,12 @@ class EffectiveSettings(Struct, frozen=True, kw_only=True):
             none=True,
         ),
     ] = 0
-    priority: Annotated[bool, _is("Whether messages with a lower priority number are received first; 16 partitions.", may_change=False)] = (
-        False
-    )
-    max_in_flight: Annotated[int, _is("Messages that may be leased at once under each tag; 0 = no bound of its own.", 0, MAX_IN_FLIGHT)] = 0
+    priority: Annotated[
+        bool, _is("Whether messages with a lower priority number are received first; 16 partitions.", may_change=False)
+    ] = False
+    max_in_flight: Annotated[
+        int, _is("Messages that may be leased at once under each tag; 0 = no bound of its own.", 0, MAX_IN_FLIGHT)
+    ] = 0
     read_qps: Annotated[int, _is("Receives a second; 0 = no bound.", 0, MAX_QPS)] = 0
     write_qps: Annotated[int, _is("Sends a second; 0 = no bound.", 0, MAX_QPS)] = 0
     daily_bytes: Annotated[int, _is("Bytes that may be sent to it on a UTC day; 0 = no bound.", 0, MAX_DAILY_BYTES)] = 0
@@ -151,17 +164,23 @@ class EffectiveSettings(Struct, frozen=True, kw_only=True):
             MAX_MASK,
         ),
     ] = []
-    dead_letter: Annotated[bool, _is("Whether it was made as a dead-letter queue, so it has no redrive policy.", may_change=False)] = False
-    keep_unacked: Annotated[bool, _is("Whether what is beyond its retention stays until every tag has acked it.", may_change=False)] = False
+    dead_letter: Annotated[
+        bool, _is("Whether it was made as a dead-letter queue, so it has no redrive policy.", may_change=False)
+    ] = False
+    keep_unacked: Annotated[
+        bool, _is("Whether what is beyond its retention stays until every tag has acked it.", may_change=False)
+    ] = False
     default_tag_name: Annotated[str, _is("Another name of the default tag; empty = none.", may_change=False)] = ""
     user_attributes: Annotated[dict[str, str], _is("Free texts of the owner's; the service does not read them.")] = {}
-    redrive_policy: Annotated[RedrivePolicy | None, _is("Where messages go that die, and when; without one none does.")] = None
+    redrive_policy: Annotated[
+        RedrivePolicy | None, _is("Where messages go that die, and when; without one none does.")
+    ] = None
     labels: Annotated[dict[str, str], _is("Labels for billing and search.")] = {}
     policy: Annotated[str, _is("The words of the grants, which the engine does not read.")] = ""
     grants: Annotated[list[Grant], _is("What others may do; nobody else may do anything.", 0, MAX_GRANTS)] = []
-    allowed_sources: Annotated[list[str], _is("Queues that may have it as dead-letter queue, * = any.", 0, MAX_SOURCES)] = field(
-        default_factory=lambda: [ANY]
-    )
+    allowed_sources: Annotated[
+        list[str], _is("Queues that may have it as dead-letter queue, * = any.", 0, MAX_SOURCES)
+    ] = field(default_factory=lambda: [ANY])
 
 
 _HINTS: Final = get_type_hints(EffectiveSettings, include_extras=True)

@@ -190,7 +190,9 @@ class ClockKeeper:
         elif first is None or read.version != first.version:
             self._dispute = read
         elif read.at_s - first.at_s >= DISPUTE_S:
-            logger.error("action=clock_step part=redis by_ms=%.0f outcome=the time of the service goes on as before", error_ms)
+            logger.error(
+                "action=clock_step part=redis by_ms=%.0f outcome=the time of the service goes on as before", error_ms
+            )
             await self._write(read, read.version, read.offset - error_ms)
 
     def _give_in(self, read: _Reading, error_ms: float) -> None:

@@ -63,7 +63,9 @@ class ServiceClock:
                 return int(self.at_ms(boot_s()))
             return int(self._since_ms + (boot_s() - self._since_s) * 1000)  # as `at_ms`: each script asks
         if self._required:
-            raise StateUnavailable("the time of the service is not known yet: Redis has not answered since this worker was started")
+            raise StateUnavailable(
+                "the time of the service is not known yet: Redis has not answered since this worker was started"
+            )
         return 0
 
     def at_ms(self, at_s: float) -> float:

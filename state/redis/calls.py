@@ -103,14 +103,18 @@ def probe_call(keys: UnitKeys, generation: int, tag: int, *, now: Word, times: i
     return (keys.meta, t.visible, t.delivery, keys.body, t.groups, t.delayed), (generation, now, tag, times)
 
 
-def ack_call(keys: UnitKeys, prefix: str, unit: Unit, generation: int, tag: int, *, now: Word, late: bool, width: int) -> Call[Word]:
+def ack_call(
+    keys: UnitKeys, prefix: str, unit: Unit, generation: int, tag: int, *, now: Word, late: bool, width: int
+) -> Call[Word]:
     """Returns the call of ack.lua but for its handles, which have `width` values each."""
     t = keys.tag(tag)
     names = (keys.meta, t.visible, t.delivery, keys.body, keys.refs, keys.outbox, t.order, t.groups, t.ahead)
     return names, (generation, now, tag, int(late), wake_channel(prefix, unit.incarnation), unit.partition, width)
 
 
-def extend_call(keys: UnitKeys, prefix: str, unit: Unit, generation: int, tag: int, *, now: Word, late: bool, width: int) -> Call[Word]:
+def extend_call(
+    keys: UnitKeys, prefix: str, unit: Unit, generation: int, tag: int, *, now: Word, late: bool, width: int
+) -> Call[Word]:
     """Returns the call of extend.lua but for its handles, which have `width` values each."""
     t = keys.tag(tag)
     names = (keys.meta, t.visible, t.delivery, keys.outbox, t.order, t.groups, t.ahead)
@@ -118,15 +122,35 @@ def extend_call(keys: UnitKeys, prefix: str, unit: Unit, generation: int, tag: i
 
 
 def release_call(
-    keys: UnitKeys, prefix: str, unit: Unit, generation: int, tag: int, *, now: Word, late: bool, delay_ms: int, width: int
+    keys: UnitKeys,
+    prefix: str,
+    unit: Unit,
+    generation: int,
+    tag: int,
+    *,
+    now: Word,
+    late: bool,
+    delay_ms: int,
+    width: int,
 ) -> Call[Word]:
     """Returns the call of release.lua but for its handles, which have `width` values each."""
     t = keys.tag(tag)
     names = (keys.meta, t.visible, t.delivery, keys.outbox, t.delayed, t.order, t.groups, t.ahead)
-    return names, (generation, now, tag, int(late), wake_channel(prefix, unit.incarnation), unit.partition, delay_ms, width)
+    return names, (
+        generation,
+        now,
+        tag,
+        int(late),
+        wake_channel(prefix, unit.incarnation),
+        unit.partition,
+        delay_ms,
+        width,
+    )
 
 
-def give_back_call(keys: UnitKeys, prefix: str, unit: Unit, generation: int, tag: int, *, now: Word, rest_ms: int) -> Call[Word]:
+def give_back_call(
+    keys: UnitKeys, prefix: str, unit: Unit, generation: int, tag: int, *, now: Word, rest_ms: int
+) -> Call[Word]:
     """Returns the call of give_back.lua but for its rows."""
     t = keys.tag(tag)
     names = (keys.meta, t.visible, t.delivery, keys.outbox, t.delayed, t.order, t.groups)

@@ -136,6 +136,8 @@ class Locks:
         """Returns a lock that is to be taken."""
         return Hold(self._connection, self._prefix, name, hold_ms)
 
-    def held(self, name: str, *, hold_ms: int, wait_s: float, lost_s: float | None = None) -> AbstractAsyncContextManager[Hold]:
+    def held(
+        self, name: str, *, hold_ms: int, wait_s: float, lost_s: float | None = None
+    ) -> AbstractAsyncContextManager[Hold]:
         """Returns a context as `lock` does."""
         return lock(self._connection, self._prefix, name, hold_ms=hold_ms, wait_s=wait_s, lost_s=lost_s)

@@ -19,7 +19,11 @@ T = TypeVar("T")
 # How long something waits for Redis that does not need it: a send that Kafka has.
 SOON_S = 1.0
 # The first word of a reply of ours that says no.
-_REFUSED: dict[bytes, type[StateLost | OutboxFull | Fenced]] = {b"LOST": StateLost, b"FULL": OutboxFull, b"FENCED": Fenced}
+_REFUSED: dict[bytes, type[StateLost | OutboxFull | Fenced]] = {
+    b"LOST": StateLost,
+    b"FULL": OutboxFull,
+    b"FENCED": Fenced,
+}
 # A Redis that says one of these will take the command later.
 REFUSALS = ("OOM", "READONLY", "LOADING", "MISCONF", "BUSY", "MASTERDOWN", "CLUSTERDOWN")
 
@@ -67,7 +71,9 @@ class ScriptCaller:
             raise lost(name)
         return reply  # type: ignore[no-any-return]
 
-    async def _again(self, name: str, error: hiredis.ReplyError, keys: Sequence[str], arguments: Sequence[Argument]) -> Any:
+    async def _again(
+        self, name: str, error: hiredis.ReplyError, keys: Sequence[str], arguments: Sequence[Argument]
+    ) -> Any:
         """The reply after the script was loaded, if that was all that was wrong."""
         reply: Any = error
         if str(error).startswith("NOSCRIPT"):

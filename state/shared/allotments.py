@@ -27,7 +27,9 @@ class Allotments:
         self.soon: Final = self._scripts.soon
         self._prefix = prefix
 
-    async def allot(self, name: str, limit: int, wanted: int, span_ms: int, *, least: int = 0, now_ms: int = 0) -> Allotted:
+    async def allot(
+        self, name: str, limit: int, wanted: int, span_ms: int, *, least: int = 0, now_ms: int = 0
+    ) -> Allotted:
         """Takes up to `wanted` of the `limit` of this span, and nothing when fewer than `least` are
         left: the span of so many ms since 1970 in which it is now, as a second or a UTC day. Raises
         StateUnavailable.

@@ -68,7 +68,9 @@ class HistoryStore:
             await self._ask("HDEL", history_key(self._prefix, incarnation), *old)
 
     async def _numbers(self, incarnation: str, span: str) -> list[int]:
-        fields = (field.decode().partition(":") for field in await self._ask("HKEYS", history_key(self._prefix, incarnation)))
+        fields = (
+            field.decode().partition(":") for field in await self._ask("HKEYS", history_key(self._prefix, incarnation))
+        )
         return [int(number) for name, _, number in fields if name == span]
 
     async def drop(self, incarnations: Iterable[str]) -> None:
@@ -100,14 +102,18 @@ class HistoryStore:
         found: list[bytes | None] = []
         for at in range(0, len(names), GROUP):
             some = (name.partition("/") for name in names[at : at + GROUP])
-            found += await asyncio.gather(*(self._ask("HGET", history_key(self._prefix, key), field) for key, _, field in some))
+            found += await asyncio.gather(
+                *(self._ask("HGET", history_key(self._prefix, key), field) for key, _, field in some)
+            )
         return found
 
     async def put(self, values: Mapping[str, bytes | None]) -> None:
         """Keeps what has these names as it is; None = drops it."""
         names = [*values]
         for at in range(0, len(names), GROUP):
-            await asyncio.gather(*(self._put(*name.partition("/")[::2], values[name]) for name in names[at : at + GROUP]))
+            await asyncio.gather(
+                *(self._put(*name.partition("/")[::2], values[name]) for name in names[at : at + GROUP])
+            )
 
     async def _put(self, incarnation: str, field: str, value: bytes | None) -> None:
         key = history_key(self._prefix, incarnation)

@@ -11,7 +11,13 @@ import ssl
 from collections.abc import Mapping
 from pathlib import Path
 
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, load_pem_private_key, pkcs12
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+    pkcs12,
+)
 
 from engine.errors import LogUnavailable
 from engine.log.appender import BATCH_BYTES, QUEUE_KIB

@@ -73,7 +73,11 @@ def with_rows(task: TaskRecord, rows: Sequence[Row]) -> tuple[TaskRecord, dict[s
 def rows_of(task: TaskRecord, pages: Mapping[str, OutcomesRecord]) -> list[Row]:
     """The outcomes of a task, in the order in which it came to them; `pages` as of Tables."""
     found = [pages.get(f"{task.id}/{name}") for name in task.outcome_pages]
-    return [row for packed in (*(page.rows for page in found if page is not None), task.outcomes) for row in _unpacked(packed)]
+    return [
+        row
+        for packed in (*(page.rows for page in found if page is not None), task.outcomes)
+        for row in _unpacked(packed)
+    ]
 
 
 def _packed(rows: Sequence[Row]) -> bytes:

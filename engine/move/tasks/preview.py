@@ -35,7 +35,9 @@ def new_scan() -> Scan:
 class Previews:
     """Any number of tasks may ask."""
 
-    def __init__(self, messages: MessageLog, leases: LeaseScripts, window: Window, destinations: Destinations, ids: Ids) -> None:
+    def __init__(
+        self, messages: MessageLog, leases: LeaseScripts, window: Window, destinations: Destinations, ids: Ids
+    ) -> None:
         self._messages = messages
         self._leases = leases
         self._window = window
@@ -52,14 +54,20 @@ class Previews:
             while offset < end and not (cut := scan.cut()):
                 chunk = await self._messages.fetch(queue.topic, partition, offset, CHUNK, CHUNK_BYTES)
                 letters = letters_of(task, queue, partition, chunk.records)
-                for (at, (message, _)), state in zip(letters.items(), await self._states(queue, partition, list(letters)), strict=True):
+                for (at, (message, _)), state in zip(
+                    letters.items(), await self._states(queue, partition, list(letters)), strict=True
+                ):
                     if state.state == MessageState.SETTLED:
                         continue
                     letter = self._letter(task, MessageId(queue.incarnation, partition, at), message, state)
                     counts[letter.outcome] += 1
                     shown += [letter] if len(shown) < SHOWN else []
                 scan.add(len(chunk.records), value_bytes(chunk.records))
-                offset = next_chosen(task.chosen, partition, chunk.next_offset, end) if chunk.records or not chunk.at_end else end
+                offset = (
+                    next_chosen(task.chosen, partition, chunk.next_offset, end)
+                    if chunk.records or not chunk.at_end
+                    else end
+                )
         moved = counts.pop(LetterOutcome.MOVED, 0)
         return Preview(queue.name, moved, dict(counts), shown, scan.records - before, cut)
 

@@ -108,7 +108,9 @@ class Progress:
         for partition, life in lives.items():
             await reach_journal(self._window, self._store.upkeep, self._wait_journaled, (queue, partition), until)
             if await self.life(queue, partition) != life:
-                raise LogUnavailable(f"the state of queue {queue.name!r} was lost before the journal had what was moved")
+                raise LogUnavailable(
+                    f"the state of queue {queue.name!r} was lost before the journal had what was moved"
+                )
 
     async def _read(self, task: TaskRecord, at: int, wanted: dict[bytes, int], moved: Moved) -> None:
         topic, log = self._catalog.journal_topic, self._log
@@ -123,7 +125,9 @@ class Progress:
                 partition = wanted.get(record.key or b"")
                 if partition is not None and record.value:
                     found = _moved_by(task.id, record.value)
-                    moved[partition] |= {offset: copy for offset, copy in found if offset >= task.next_offsets[partition]}
+                    moved[partition] |= {
+                        offset: copy for offset, copy in found if offset >= task.next_offsets[partition]
+                    }
             offset = chunk.next_offset
 
 

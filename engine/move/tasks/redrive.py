@@ -21,7 +21,15 @@ from engine.errors import EngineError, NotAllowedOnQueue, TaskEnded
 from engine.log import Log
 from engine.move.tasks.outcomes import Row
 from engine.move.tasks.preview import Previews
-from engine.move.tasks.selection import Destinations, Offsets, check_choice, chosen_offsets, left_of, next_chosen, no_task
+from engine.move.tasks.selection import (
+    Destinations,
+    Offsets,
+    check_choice,
+    chosen_offsets,
+    left_of,
+    next_chosen,
+    no_task,
+)
 from engine.move.tasks.task_runner import TaskRunner, write_task
 from engine.rules.limits import A_DEAD_LETTER_QUEUE, check_asked, check_filter
 from engine.rules.queue import Ids, Queue
@@ -87,7 +95,10 @@ class Tasks:
                 return await self._begin(queue, task, change)
             if not self.is_dead_letter_queue(queue):
                 raise NotAllowedOnQueue(
-                    f"{queue.name!r} is the dead-letter queue of no queue", field="source", limit=A_DEAD_LETTER_QUEUE, given=queue.name
+                    f"{queue.name!r} is the dead-letter queue of no queue",
+                    field="source",
+                    limit=A_DEAD_LETTER_QUEUE,
+                    given=queue.name,
                 )
             if any(task.status == TaskStatus.RUNNING for task in self.of_queue(queue)):
                 raise NotAllowedOnQueue(f"a task is emptying {queue.name!r} already", field="source", given=queue.name)
@@ -112,7 +123,9 @@ class Tasks:
         check_choice(choice)
         if destination is not None and destination.record.fifo != queue.record.fifo:
             raise NotAllowedOnQueue(
-                f"{queue.name!r} and {destination.name!r} must both be FIFO queues or both not", field="destination", given=destination.name
+                f"{queue.name!r} and {destination.name!r} must both be FIFO queues or both not",
+                field="destination",
+                given=destination.name,
             )
         chosen = None if ids is None else chosen_offsets(queue, ids, self.ids)
         at = now_ms()

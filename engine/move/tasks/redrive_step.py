@@ -45,7 +45,9 @@ class Worked(msgspec.Struct):
 class RedriveStep:
     """Any number of tasks may be stepped at once, each by one at a time."""
 
-    def __init__(self, messages: MessageLog, leases: LeaseScripts, window: Window, destinations: Destinations, mover: Mover) -> None:
+    def __init__(
+        self, messages: MessageLog, leases: LeaseScripts, window: Window, destinations: Destinations, mover: Mover
+    ) -> None:
         self._messages = messages
         self._leases = leases
         self._window = window
@@ -75,15 +77,23 @@ class RedriveStep:
             nexts[partition] = next_chosen(task.chosen, partition, chunk.next_offset, end)
         elif self._waited_s(task, partition, chunk.next_offset) > WAIT_S:
             # A broker that is not up to date knows better by now.
-            logger.error("action=redrive task=%s topic=%s partition=%d outcome=log is short", task.id, queue.topic, partition)
+            logger.error(
+                "action=redrive task=%s topic=%s partition=%d outcome=log is short", task.id, queue.topic, partition
+            )
             nexts[partition] = end
         rows = _passed(partition, nexts[partition], moved, worked)
-        ledger.doubtful[partition] |= {offset for offset in worked.settled if offset < nexts[partition]} - {row.offset for row in rows}
+        ledger.doubtful[partition] |= {offset for offset in worked.settled if offset < nexts[partition]} - {
+            row.offset for row in rows
+        }
         bad = sum(row.outcome != LetterOutcome.MOVED for row in rows)
         there = {record.offset for record in chunk.records}
         ledger.rows.extend(rows + _unread(task, partition, nexts[partition], there, worked, rows))
         task = msgspec.structs.replace(
-            task, next_offsets=nexts, moved=task.moved + len(rows) - bad, failed=task.failed + bad, total=task.total + len(rows)
+            task,
+            next_offsets=nexts,
+            moved=task.moved + len(rows) - bad,
+            failed=task.failed + bad,
+            total=task.total + len(rows),
         )
         if worked.waits is not None or is_short:
             await asyncio.sleep(0.2)
@@ -103,7 +113,9 @@ class RedriveStep:
             self._waits[task.id] = found = (partition, offset, now)
         return now - found[2]
 
-    async def _move(self, task: TaskRecord, queue: Queue, partition: int, dead_letters: dict[int, tuple[Message, int]]) -> Worked:
+    async def _move(
+        self, task: TaskRecord, queue: Queue, partition: int, dead_letters: dict[int, tuple[Message, int]]
+    ) -> Worked:
         """Moves those that nobody holds to where they go."""
         leases, tag, unit = self._leases, queue.tag(None), queue.units[partition]
         self._window.used(queue, partition)
@@ -135,7 +147,9 @@ class RedriveStep:
                 worked.settled.add(offset)
         outcomes = await self._mover.move(queue, tag, partition, ours, task.id)
         worked.moved = {offset: came.copy for offset, came in outcomes.items() if came.outcome is Outcome.MOVED}
-        worked.failed |= {offset: LetterOutcome.REFUSED for offset, came in outcomes.items() if came.outcome is Outcome.FAILED}
+        worked.failed |= {
+            offset: LetterOutcome.REFUSED for offset, came in outcomes.items() if came.outcome is Outcome.FAILED
+        }
         waits |= {offset: "later" for offset, came in outcomes.items() if came.outcome is Outcome.LATER}
         worked.waits = min(waits, default=None)
         worked.stored = worked.waits is not None and waits[worked.waits] == "stored"
@@ -148,7 +162,11 @@ def _passed(partition: int, end: int, moved: dict[int, str], worked: Worked) -> 
     """
     rows = [Row(partition, offset, LetterOutcome.MOVED, moved.pop(offset)) for offset in sorted(moved) if offset < end]
     done = {row.offset for row in rows}  # before: its destination may have gone since
-    return rows + [Row(partition, offset, why) for offset, why in sorted(worked.failed.items()) if offset < end and offset not in done]
+    return rows + [
+        Row(partition, offset, why)
+        for offset, why in sorted(worked.failed.items())
+        if offset < end and offset not in done
+    ]
 
 
 def _unread(task: TaskRecord, partition: int, end: int, there: set[int], worked: Worked, rows: list[Row]) -> list[Row]:

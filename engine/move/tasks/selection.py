@@ -50,7 +50,11 @@ class Destinations:
         queue = self._named(task)
         if queue is None:
             return f"queue {task.destination!r} was deleted"
-        return "" if self._may_send(task, queue) else f"principal {task.principal!r} may not send to queue {task.destination!r}"
+        return (
+            ""
+            if self._may_send(task, queue)
+            else f"principal {task.principal!r} may not send to queue {task.destination!r}"
+        )
 
     def _named(self, task: TaskRecord) -> Queue | None:
         queue = self._catalog.queues.get(task.destination)
@@ -91,7 +95,9 @@ def chosen_offsets(queue: Queue, ids: Sequence[str], known: Ids) -> Offsets:
     for text in ids:
         address = address_of(text, known)
         if address is None or address.incarnation != queue.incarnation or address.partition >= len(chosen):
-            raise InvalidValue(f"{text[:100]!r} is no id or address of a message in {queue.name!r}", field="ids", given=text[:100])
+            raise InvalidValue(
+                f"{text[:100]!r} is no id or address of a message in {queue.name!r}", field="ids", given=text[:100]
+            )
         chosen[address.partition].add(address.offset)
     return [sorted(offsets) for offsets in chosen]
 
@@ -115,7 +121,9 @@ def check_choice(choice: Choice | None) -> None:
     check_asked("to", choice.to_ms)
     if choice.reason and choice.reason not in DEATHS:
         given = choice.reason[:100]
-        raise InvalidValue(f"reason must be {' or '.join(DEATHS)}, given {given!r}", field="reason", limit=list(DEATHS), given=given)
+        raise InvalidValue(
+            f"reason must be {' or '.join(DEATHS)}, given {given!r}", field="reason", limit=list(DEATHS), given=given
+        )
     if choice.source:
         check_name("source", choice.source)
     if choice.text:
@@ -136,7 +144,9 @@ def fits(choice: Choice | None, message: Message) -> bool:
     return contains(message.body, Text(choice.text, choice.any_case) if choice.text else None)
 
 
-def letters_of(task: TaskRecord, queue: Queue, partition: int, records: Sequence[Record]) -> dict[int, tuple[Message, int]]:
+def letters_of(
+    task: TaskRecord, queue: Queue, partition: int, records: Sequence[Record]
+) -> dict[int, tuple[Message, int]]:
     """The dead letters among some records that a task may move, by offset, and when they came."""
     end, letters = task.end_offsets[partition], dict[int, tuple[Message, int]]()
     for record in records:

@@ -42,7 +42,9 @@ class TaskRunner:
     letter twice nor makes the count wrong.
     """
 
-    def __init__(self, locks: Locks, catalog: Catalog, destinations: Destinations, progress: Progress, steps: RedriveStep) -> None:
+    def __init__(
+        self, locks: Locks, catalog: Catalog, destinations: Destinations, progress: Progress, steps: RedriveStep
+    ) -> None:
         self._locks = locks
         self._catalog = catalog
         self._destinations = destinations
@@ -121,7 +123,11 @@ class TaskRunner:
             if fault := self._destinations.fault(task):
                 task = failed(task, fault)
                 continue
-            budget = STEP if not task.rate else min(STEP, int(task.rate * (loop.time() - began + 0.05)) - (task.moved - before.moved))
+            budget = (
+                STEP
+                if not task.rate
+                else min(STEP, int(task.rate * (loop.time() - began + 0.05)) - (task.moved - before.moved))
+            )
             if budget <= 0:
                 await asyncio.sleep(0.02)
                 continue

@@ -134,7 +134,9 @@ class Guesses:
         self._counters.count("attempts_refused_total")
         since, refused = self._logged.pop(at, (-LOG_S, 0))
         if self._clock() - since >= LOG_S:
-            logger.warning("action=refuse_attempts at=%s key=%.80s more=%d reason=too many wrong secrets", at, key_id, refused)
+            logger.warning(
+                "action=refuse_attempts at=%s key=%.80s more=%d reason=too many wrong secrets", at, key_id, refused
+            )
             since, refused = self._clock(), 0
         else:
             refused += 1
@@ -211,7 +213,13 @@ class Access(Rights):
         if key_id == settings.admin_key_id and settings.admin_key_secret:
             old = settings.admin_key_secret_old
             return KeyRecord(
-                key_id, settings.admin_key_secret, key_id, True, 0, previous_secret=old, previous_until_ms=_WHILE_SET if old else 0
+                key_id,
+                settings.admin_key_secret,
+                key_id,
+                True,
+                0,
+                previous_secret=old,
+                previous_until_ms=_WHILE_SET if old else 0,
             )
         return None
 
@@ -242,7 +250,9 @@ class Access(Rights):
         if not self.counts_still(by):
             raise NotAuthorised(f"key {by.key_id!r} was revoked", field="key_id", given=by.key_id)
         if queue is not None and not self.may(by, verb, queue, tag):
-            raise NotAuthorised(f"principal {by.id!r} may not {verb} queue {queue.name!r} any more", field="principal", given=by.id)
+            raise NotAuthorised(
+                f"principal {by.id!r} may not {verb} queue {queue.name!r} any more", field="principal", given=by.id
+            )
 
     def counts_still(self, by: Principal) -> bool:
         """Whether the key of a caller counts, is theirs, and has the role and the secret that it
@@ -253,10 +263,14 @@ class Access(Rights):
         key = self._key(by.key_id)
         if key is None or key.principal != by.id or role_of(key) is not by.role:
             return False
-        return by.proof == hash(key.secret) or (by.proof == hash(key.previous_secret) and now_ms() < key.previous_until_ms)
+        return by.proof == hash(key.secret) or (
+            by.proof == hash(key.previous_secret) and now_ms() < key.previous_until_ms
+        )
 
 
 def _principal(key: KeyRecord, secret: str, *, by_old_secret: bool = False) -> Principal:
     """Who has a key, by one of its secrets."""
     role, account = role_of(key), account_of(key.principal)
-    return Principal(key.principal, role is Role.ADMIN and not account, role, key.key_id, by_old_secret, hash(secret), account)
+    return Principal(
+        key.principal, role is Role.ADMIN and not account, role, key.key_id, by_old_secret, hash(secret), account
+    )

@@ -106,7 +106,9 @@ class Audit:
         current.set(asked)
         return asked
 
-    async def end(self, asked: Asked, operation: str, status: int, error: BaseException | None, request_id: str = "") -> None:
+    async def end(
+        self, asked: Asked, operation: str, status: int, error: BaseException | None, request_id: str = ""
+    ) -> None:
         """The request is answered with `status`; `operation` is what its client calls it.
         Called for every one that failed, and for those whose verb is not `quiet`.
         """
@@ -129,13 +131,28 @@ class Audit:
                     await written.wait()
 
     def refused(
-        self, peer: str, by: Principal, verb: Verb, queue: str, operation: str, status: int, error: Denied, request_id: str
+        self,
+        peer: str,
+        by: Principal,
+        verb: Verb,
+        queue: str,
+        operation: str,
+        status: int,
+        error: Denied,
+        request_id: str,
     ) -> None:
         """As `begin` and `end` of a request that no task serves, and that was refused for who
         asked. Returns at once.
         """
         if not self._is_flood():
-            self._put(Asked(peer, by.id, by.key_id, verb, queue), operation, status, Outcome.REFUSED, _short(word_of(error)), request_id)
+            self._put(
+                Asked(peer, by.id, by.key_id, verb, queue),
+                operation,
+                status,
+                Outcome.REFUSED,
+                _short(word_of(error)),
+                request_id,
+            )
 
     def _is_flood(self) -> bool:
         """Counts a failed request; whether it is one too many within this second."""
@@ -149,7 +166,9 @@ class Audit:
         self._counters.count("audit_suppressed_total")
         return True
 
-    def _put(self, asked: Asked, operation: str, status: int, outcome: Outcome, error: str, request_id: str) -> asyncio.Event:
+    def _put(
+        self, asked: Asked, operation: str, status: int, outcome: Outcome, error: str, request_id: str
+    ) -> asyncio.Event:
         self._number += 1
         suppressed, self._suppressed = self._suppressed, 0
         record = AuditRecord(

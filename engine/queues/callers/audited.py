@@ -43,7 +43,10 @@ class AuditQuery(Struct, frozen=True):
             self.principal in ("", record.principal)
             and self.queue in ("", record.queue)
             and self.verb in ("", record.verb)
-            and (self.account is None or self.account in (account_of(record.principal or record.key_id), account_of(record.queue)))
+            and (
+                self.account is None
+                or self.account in (account_of(record.principal or record.key_id), account_of(record.queue))
+            )
         )
 
 
@@ -67,7 +70,9 @@ class AuditReader:
         """A page. Raises InvalidValue for a bad cursor, LogUnavailable."""
         before = None if cursor is None else _offset_of(cursor)
         low, high = await self._range(wanted, before)
-        seen = set() if before is None else {_name(record) for _, record in _read(await self._block(high, high + CHUNK))}
+        seen = (
+            set() if before is None else {_name(record) for _, record in _read(await self._block(high, high + CHUNK))}
+        )
         found: list[AuditRecord] = []
         scan, cut = Scan(most_records=MOST_RECORDS, most_bytes=MOST_BYTES, most_s=MOST_S), ""
         while low < high and not cut:

@@ -118,7 +118,8 @@ class Keys:
             old = record.secret if grace_ms else ""
             until_ms = now_ms() + grace_ms if grace_ms else 0
             await change.write(
-                f"key/{key_id}", msgspec.structs.replace(record, secret=secret, previous_secret=old, previous_until_ms=until_ms)
+                f"key/{key_id}",
+                msgspec.structs.replace(record, secret=secret, previous_secret=old, previous_until_ms=until_ms),
             )
         return secret
 
@@ -143,7 +144,12 @@ class Keys:
 
 def _role(word: str) -> Role:
     if word not in set(Role):
-        raise InvalidValue(f"role must be one of {', '.join(Role)}, given {word[:100]!r}", field="role", limit=list(Role), given=word[:100])
+        raise InvalidValue(
+            f"role must be one of {', '.join(Role)}, given {word[:100]!r}",
+            field="role",
+            limit=list(Role),
+            given=word[:100],
+        )
     return Role(word)
 
 
@@ -155,4 +161,13 @@ def _check_expiry(at_ms: int) -> None:
 
 def _info(key: KeyRecord, last_used_at_ms: int) -> KeyInfo:
     until_ms = key.previous_until_ms if key.previous_until_ms > now_ms() else 0
-    return KeyInfo(key.key_id, key.principal, role_of(key), key.created_at_ms, key.expires_at_ms, key.disabled, until_ms, last_used_at_ms)
+    return KeyInfo(
+        key.key_id,
+        key.principal,
+        role_of(key),
+        key.created_at_ms,
+        key.expires_at_ms,
+        key.disabled,
+        until_ms,
+        last_used_at_ms,
+    )

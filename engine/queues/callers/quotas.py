@@ -81,7 +81,9 @@ class UserBounds:
         defaults = OF_ACCOUNT if is_account(name) else OF_USER
         if noted is None:
             return defaults
-        return msgspec.structs.replace(noted, **{bound: getattr(noted, bound) or getattr(defaults, bound) for bound in _BOUNDS})
+        return msgspec.structs.replace(
+            noted, **{bound: getattr(noted, bound) or getattr(defaults, bound) for bound in _BOUNDS}
+        )
 
 
 class Meter:
@@ -193,7 +195,9 @@ class Quotas:
             for whose, about, record in self._bounded(queue):
                 if record.daily_bytes:
                     charge.size = charge.size or check_send(entries, queue.record)
-                    meter = await self._take(whose, "bytes", record.daily_bytes, about, wanted=charge.size, span_ms=DAY_MS)
+                    meter = await self._take(
+                        whose, "bytes", record.daily_bytes, about, wanted=charge.size, span_ms=DAY_MS
+                    )
                     if meter is not None:
                         charge.add(meter)
         except BaseException:
@@ -228,7 +232,9 @@ class Quotas:
             if user is not None and (kind == "user" or name != owner):
                 yield f"user/{name}", f"{kind} {name!r}", user
 
-    async def _take(self, whose: str, kind: str, limit: int, about: str, *, wanted: int = 1, span_ms: int = SECOND_MS) -> Meter | None:
+    async def _take(
+        self, whose: str, kind: str, limit: int, about: str, *, wanted: int = 1, span_ms: int = SECOND_MS
+    ) -> Meter | None:
         """The meter that counts it; None = Redis is away. Raises QuotaExceeded."""
         meter = self._meters.setdefault(whose, {}).setdefault(kind, Meter())
         if meter.until <= asyncio.get_running_loop().time() or meter.left < wanted:
@@ -238,7 +244,9 @@ class Quotas:
         meter.left -= wanted  # nobody had a turn since it was there
         return meter
 
-    async def _fill(self, meter: Meter, whose: str, kind: str, limit: int, about: str, wanted: int, span_ms: int) -> bool:
+    async def _fill(
+        self, meter: Meter, whose: str, kind: str, limit: int, about: str, wanted: int, span_ms: int
+    ) -> bool:
         """Asks until so much is left; False = Redis is away. Raises QuotaExceeded."""
         now, allot = asyncio.get_running_loop().time(), self._allotments.allot
         if now < meter.away_until:
@@ -254,7 +262,9 @@ class Quotas:
                 self._refuse(kind, limit, about, wanted, meter.until - now)
             try:
                 most = max(least, min(limit // PART, MOST_BYTES))
-                granted, left_ms, _ = await self._allotments.soon(partial(allot, f"{whose}/{kind}", limit, most, span_ms, least=least))
+                granted, left_ms, _ = await self._allotments.soon(
+                    partial(allot, f"{whose}/{kind}", limit, most, span_ms, least=least)
+                )
             except StateError:
                 meter.away_until = now + ASK_AGAIN_S
                 return False
@@ -269,7 +279,9 @@ class Quotas:
         self.refused += 1
         noun, given = _NOUNS.get(kind, _NOUNS["read"]), wanted if kind == "bytes" else None
         after_s = max(1, math.ceil(left_s))
-        raise QuotaExceeded(f"{about} may have {limit} {noun}", field="quota", limit=limit, given=given, retry_after_s=after_s)
+        raise QuotaExceeded(
+            f"{about} may have {limit} {noun}", field="quota", limit=limit, given=given, retry_after_s=after_s
+        )
 
     def forget_queue(self, queue: Queue) -> None:
         """A queue is gone."""

@@ -52,7 +52,9 @@ class Users:
 
     def use(self, name: str, bytes_today: int) -> UserUse:
         """What a user has: queues and partitions, and the sums of the queues' quotas."""
-        records = [queue.record for queue in self._catalog.queues.values() if name in (queue.record.owner, queue.account)]
+        records = [
+            queue.record for queue in self._catalog.queues.values() if name in (queue.record.owner, queue.account)
+        ]
         rates = sum(record.read_qps for record in records), sum(record.write_qps for record in records)
         return UserUse(len(records), *rates, sum(record.partitions for record in records), bytes_today)
 
@@ -101,7 +103,10 @@ def check_level(principal: str, word: str, tag: str = "") -> None:
     if word not in words:
         of = "level of a tag" if tag else "level"
         raise InvalidValue(
-            f"{of} must be one of {', '.join(words)}, given {word[:100]!r}", field="level", limit=list(words), given=word[:100]
+            f"{of} must be one of {', '.join(words)}, given {word[:100]!r}",
+            field="level",
+            limit=list(words),
+            given=word[:100],
         )
 
 
@@ -110,9 +115,13 @@ def with_grant(record: QueueRecord, principal: str, word: str, tag: str = "") ->
     InvalidValue.
     """
     if principal == record.owner:
-        raise InvalidValue(f"{principal!r} owns queue {record.name!r}: it may do everything", field="principal", given=principal)
+        raise InvalidValue(
+            f"{principal!r} owns queue {record.name!r}: it may do everything", field="principal", given=principal
+        )
     grants = with_level(record.grants, principal, Level(word), tag)
     given = sum(bool(grant.level) for grant in grants)
     if given > MAX_LEVELS:
-        raise InvalidValue(f"{MAX_LEVELS} principals may have rights on a queue", field="principal", limit=MAX_LEVELS, given=given)
+        raise InvalidValue(
+            f"{MAX_LEVELS} principals may have rights on a queue", field="principal", limit=MAX_LEVELS, given=given
+        )
     return msgspec.structs.replace(record, grants=grants)

@@ -35,7 +35,9 @@ def check_priority_settings(settings: QueueSettings) -> None:
     if not settings.priority:
         return
     if settings.fifo:
-        raise InvalidValue("a queue is FIFO or has priority, not both", field="priority", limit="a standard queue", given=True)
+        raise InvalidValue(
+            "a queue is FIFO or has priority, not both", field="priority", limit="a standard queue", given=True
+        )
     if settings.partitions not in (None, PRIORITIES):
         raise InvalidValue(
             f"a queue with priority has {PRIORITIES} partitions, one for each, given {settings.partitions}",
@@ -52,7 +54,9 @@ def least_partitions(settings: QueueSettings) -> int | None:
     return 1 if settings.fifo and settings.dedup_scope != "group" else None
 
 
-def new_record(name: str, owner: str, settings: QueueSettings, default_partitions: int, tags: Sequence[NewTag], at_ms: int) -> QueueRecord:
+def new_record(
+    name: str, owner: str, settings: QueueSettings, default_partitions: int, tags: Sequence[NewTag], at_ms: int
+) -> QueueRecord:
     """The record of a queue made at `at_ms`. What `settings` does not name has its default."""
     partitions = settings.partitions or least_partitions(settings) or default_partitions
     more = [
@@ -91,7 +95,9 @@ class Creations:
             _check_owner(catalog, self._users.of(owner), owner, kind, record.partitions)
         queues = catalog.queues
         if len(queues) >= self._most_queues:
-            raise QuotaExceeded(f"the service may have {self._most_queues} queues", field="queues", limit=self._most_queues)
+            raise QuotaExceeded(
+                f"the service may have {self._most_queues} queues", field="queues", limit=self._most_queues
+            )
         there, most = sum(queue.record.partitions for queue in queues.values()), self._most_partitions
         if there + record.partitions > most:
             about = f"the service may have {most} partitions of queues: {there} are there, {record.partitions} more are too many"
@@ -103,19 +109,25 @@ def _check_alike(catalog: Catalog, name: str) -> None:
     flat = name.replace(".", "_")
     alike = next((other for other in catalog.names if other.replace(".", "_") == flat), None)
     if alike is not None:
-        raise QueueExists(f"Kafka can't tell {name!r} from the existing queue {alike!r}", field="name", limit=alike, given=name)
+        raise QueueExists(
+            f"Kafka can't tell {name!r} from the existing queue {alike!r}", field="name", limit=alike, given=name
+        )
 
 
 def _check_owner(catalog: Catalog, user: UserRecord | None, owner: str, kind: str, more: int) -> None:
     if user is None or not (user.queues or user.partitions):
         return
-    there = [queue.record.partitions for queue in catalog.queues.values() if owner in (queue.record.owner, queue.account)]
+    there = [
+        queue.record.partitions for queue in catalog.queues.values() if owner in (queue.record.owner, queue.account)
+    ]
     number, partitions = len(there), sum(there)
     if user.partitions and partitions + more > user.partitions:
         about = f"{kind} {owner!r} may have {user.partitions} partitions of queues: {partitions} are there, {more} more are too many"
         raise QuotaExceeded(about, field="partitions", limit=user.partitions, given=partitions + more)
     if user.queues and number >= user.queues:
-        raise QuotaExceeded(f"{kind} {owner!r} may have {user.queues} queues", field="queues", limit=user.queues, given=number)
+        raise QuotaExceeded(
+            f"{kind} {owner!r} may have {user.queues} queues", field="queues", limit=user.queues, given=number
+        )
 
 
 # Labels are for who looks, and grants are what the policy means.
@@ -126,7 +138,13 @@ class Creating:
     """Creations of queues, one after the other for each name, whoever makes them."""
 
     def __init__(
-        self, partitions: int, creations: Creations, catalog: Catalog, policies: Policies, making: Making, deletions: Deletions
+        self,
+        partitions: int,
+        creations: Creations,
+        catalog: Catalog,
+        policies: Policies,
+        making: Making,
+        deletions: Deletions,
     ) -> None:
         """`partitions`: of a queue that names no number."""
         self._partitions = partitions
@@ -158,7 +176,9 @@ class Creating:
             self._creations.check(record)
             return await self._making.make(record, change), True
 
-    def checked_record(self, name: str, owner: str, settings: QueueSettings, tags: Sequence[NewTag] = ()) -> QueueRecord:
+    def checked_record(
+        self, name: str, owner: str, settings: QueueSettings, tags: Sequence[NewTag] = ()
+    ) -> QueueRecord:
         """The record of a queue to be made, with its redrive policy as it is asked for. Raises
         InvalidValue.
         """

@@ -100,7 +100,9 @@ class QueueTopics:
             await log.set_topic_config(spec.name, await self._adopted(spec.name, record))
             starts = await log.start_offsets([(spec.name, p) for p in range(spec.partitions)])
             first = [starts.get((spec.name, p), 0) for p in range(spec.partitions)]
-            return msgspec.structs.replace(record, tags=[msgspec.structs.replace(tag, start_offsets=first) for tag in record.tags])
+            return msgspec.structs.replace(
+                record, tags=[msgspec.structs.replace(tag, start_offsets=first) for tag in record.tags]
+            )
         change.check()
         await log.delete_topics([spec.name])
         for _ in range(50):
@@ -151,7 +153,9 @@ class Making:
         """What deletes the topic if this ends early; topic, control record, window."""
         if await self._topics.is_missing(record):
             change.check()
-            await change.write(f"{QUEUE_KEY}{record.name}", msgspec.structs.replace(record, deleting=True, topic_id=BEGUN))
+            await change.write(
+                f"{QUEUE_KEY}{record.name}", msgspec.structs.replace(record, deleting=True, topic_id=BEGUN)
+            )
             reached("create.begun")
         return await self._make(record, change)
 
@@ -186,7 +190,9 @@ class Making:
 class Deletions:
     """Deletions of queues, one after the other for each, whoever makes them."""
 
-    def __init__(self, prefix: str, log: Log, upkeep: UpkeepScripts, catalog: Catalog, topics: QueueTopics, records: QueueRecords) -> None:
+    def __init__(
+        self, prefix: str, log: Log, upkeep: UpkeepScripts, catalog: Catalog, topics: QueueTopics, records: QueueRecords
+    ) -> None:
         self._prefix = prefix
         self._log = log
         self._upkeep = upkeep

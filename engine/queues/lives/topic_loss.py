@@ -42,7 +42,9 @@ FORMER = 50
 class TopicGuard:
     """Checks of this worker, one at a time for each queue."""
 
-    def __init__(self, log: Log, store: Store, catalog: Catalog, window: Window, making: Making, counters: Counters) -> None:
+    def __init__(
+        self, log: Log, store: Store, catalog: Catalog, window: Window, making: Making, counters: Counters
+    ) -> None:
         self._log = log
         self._store = store
         self._catalog = catalog
@@ -89,7 +91,9 @@ class TopicGuard:
             now = self._catalog.by_incarnation.get(queue.incarnation)
             if now is None or await self._fault(now) != fault:
                 return False
-            await self._renew(now, await self._log.partition_count(now.topic), await self._log.topic_id(now.topic), change)
+            await self._renew(
+                now, await self._log.partition_count(now.topic), await self._log.topic_id(now.topic), change
+            )
         return True
 
     async def _fault(self, queue: Queue) -> str | None:
@@ -114,7 +118,10 @@ class TopicGuard:
 
     async def _seen(self, queue: Queue) -> list[int]:
         tag = queue.tag_ids[0]
-        looks = [await self._window.call(queue, lambda g, u=unit: self._store.leases.probe(u, g, tag)) for unit in queue.units]  # type: ignore[misc]
+        looks = [
+            await self._window.call(queue, lambda g, u=unit: self._store.leases.probe(u, g, tag))
+            for unit in queue.units
+        ]  # type: ignore[misc]
         return [look.cursor for look in looks]
 
     async def _renew(self, queue: Queue, count: int | None, topic_id: str | None, change: Change) -> None:

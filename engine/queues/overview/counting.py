@@ -131,7 +131,9 @@ logger = logging.getLogger(__name__)
 class Counting:
     """Counts queues. State that was lost is rebuilt beside the call."""
 
-    def __init__(self, log: Log, upkeep: UpkeepScripts, catalog: Catalog, recovery: Recovery, clock: ServiceClock) -> None:
+    def __init__(
+        self, log: Log, upkeep: UpkeepScripts, catalog: Catalog, recovery: Recovery, clock: ServiceClock
+    ) -> None:
         self._log = log
         self._upkeep = upkeep
         self._catalog = catalog
@@ -162,7 +164,9 @@ class Counting:
         """
         log_ms = self._log.clock.earliest_ms()
         try:
-            ends = await self._log.end_offsets([(queue.topic, unit.partition) for queue in queues for unit in queue.units])
+            ends = await self._log.end_offsets(
+                [(queue.topic, unit.partition) for queue in queues for unit in queue.units]
+            )
         except LogUnavailable as error:
             logger.debug("action=count_queues error=%s", error)
             return {}
@@ -198,14 +202,18 @@ class Counting:
             lowest = [tag.lowest for tag, more in zip(tags, behind, strict=True) if more or _is_open(tag)]
             if lowest and (at_ms := await self._ages.sent_at_ms(queue.topic, unit, min(lowest))):
                 oldest_ms = min(oldest_ms or at_ms, at_ms)
-        sent = self._shown.sent(queue.incarnation, sum(ends.get((queue.topic, unit.partition), 0) for unit in queue.units))
+        sent = self._shown.sent(
+            queue.incarnation, sum(ends.get((queue.topic, unit.partition), 0) for unit in queue.units)
+        )
         done = self._shown.done(queue.incarnation, _totals(queue.tag_ids, units))
         # A group may be noisy in several partitions.
         noisy = {(place, group) for tags in units for place, tag in enumerate(tags) for group in tag.noisy}
         set_back = sum(tag.set_back for tags in units for tag in tags)
         in_flight = sum(tag.groups_in_flight for tags in units for tag in tags)
         now_ms = self._clock.now_ms()
-        return Counted(ready, delayed, leased, parked, stored, oldest_ms, now_ms, sent, done, set_back, len(noisy), in_flight)
+        return Counted(
+            ready, delayed, leased, parked, stored, oldest_ms, now_ms, sent, done, set_back, len(noisy), in_flight
+        )
 
 
 def _totals(tags: Sequence[int], units: Iterable[Sequence[TagCounts]]) -> dict[int, Totals]:

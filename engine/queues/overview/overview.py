@@ -87,7 +87,9 @@ def _cursor(text: str) -> tuple[int, str]:
     try:
         return msgspec.json.decode(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)), type=tuple[int, str])
     except ValueError:
-        raise InvalidValue("the cursor is none of this service: take `next` of the page before", field="cursor", given=text) from None
+        raise InvalidValue(
+            "the cursor is none of this service: take `next` of the page before", field="cursor", given=text
+        ) from None
 
 
 def _shown(queue: Queue, row: Counted | None) -> QueueCounts:
@@ -126,7 +128,11 @@ class History:
         """
         span = SPANS.get(span_name)
         if span is None:
-            raise InvalidValue(f"span must be one of {', '.join(SPANS)}, given {span_name[:100]!r}", field="span", given=span_name[:100])
+            raise InvalidValue(
+                f"span must be one of {', '.join(SPANS)}, given {span_name[:100]!r}",
+                field="span",
+                given=span_name[:100],
+            )
         end = self._clock.now_ms() // span.step_ms + 1
         numbers = range((end - span.steps) // span.length, (end - 1) // span.length + 1)
         try:
@@ -166,7 +172,10 @@ def _history(queue: Queue, span: Span, asked: range, noted: set[int], chunks: di
         as_of_ms=0 if last is None else last * span.step_ms,
         at_ms=[slot * span.step_ms for slot in asked],
         numbers={name: [_number(column, name) for column in columns] for name in NUMBERS},
-        done={tag.name: {name: [_number(column, f"{tag.id}:{name}") for column in columns] for name in OF_TAG} for tag in queue.tags},
+        done={
+            tag.name: {name: [_number(column, f"{tag.id}:{name}") for column in columns] for name in OF_TAG}
+            for tag in queue.tags
+        },
     )
 
 
@@ -177,7 +186,9 @@ def _changes(span: Span, chunks: dict[int, Chunk]) -> list[tuple[int, dict[str, 
     if not chunks:
         return []
     first = chunks[min(chunks)]
-    changes: list[tuple[int, dict[str, int] | None]] = [(-1, None if first.before is None else _named(first.tags, first.before))]
+    changes: list[tuple[int, dict[str, int] | None]] = [
+        (-1, None if first.before is None else _named(first.tags, first.before))
+    ]
     for number, chunk in sorted(chunks.items()):
         changes += [(number * span.length + place, _named(chunk.tags, numbers)) for place, numbers in chunk.points()]
     return changes

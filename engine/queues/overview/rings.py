@@ -34,7 +34,9 @@ class Span(Struct, frozen=True):
         return self.steps // self.length + 1
 
 
-SPANS: Final = MappingProxyType({span.name: span for span in (Span("hour", 10_000, 360, 60), Span("day", 300_000, 288, 48))})
+SPANS: Final = MappingProxyType(
+    {span.name: span for span in (Span("hour", 10_000, 360, 60), Span("day", 300_000, 288, 48))}
+)
 
 
 class Chunk:
@@ -61,7 +63,9 @@ class Chunk:
         chunk = cls(tags, before)
         for begin in range(at + 1 + (width if before else 0), len(found), 1 + width):
             last = chunk.last or [0] * width
-            chunk.add(found[begin], [was + by for was, by in zip(last, found[begin + 1 : begin + 1 + width], strict=True)])
+            chunk.add(
+                found[begin], [was + by for was, by in zip(last, found[begin + 1 : begin + 1 + width], strict=True)]
+            )
         return chunk
 
     @property
@@ -96,7 +100,11 @@ class Chunk:
         for place, tag in enumerate(self.tags):
             done = row.done.get(tag)
             at = len(NUMBERS) + place * len(OF_TAG)
-            found += [getattr(done, name) for name in OF_TAG] if done else (self.last or [0] * (at + len(OF_TAG)))[at : at + len(OF_TAG)]
+            found += (
+                [getattr(done, name) for name in OF_TAG]
+                if done
+                else (self.last or [0] * (at + len(OF_TAG)))[at : at + len(OF_TAG)]
+            )
         return found
 
     def add(self, place: int, numbers: list[int]) -> None:

@@ -61,7 +61,10 @@ class Saving:
             kept = [name for name in some if not name.startswith(GONE)]
             # What Redis has lost since is not gone: `restore` brings it back.
             found = zip(kept, await self._store.values(kept), strict=True)
-            values = [*((name, _record(name, value)) for name, value in found if value is not None), *((name, None) for name in gone)]
+            values = [
+                *((name, _record(name, value)) for name, value in found if value is not None),
+                *((name, None) for name in gone),
+            ]
             appends = [self._log.append(self._topic, 0, value, key=name.encode()) for name, value in values]
             await before(until, asyncio.gather(*appends), late)
             await self._store.note_saved(some)
@@ -93,7 +96,9 @@ class Saving:
         values = {(record.key or b"").decode("utf-8", "replace"): _packed(record) for record in records}
         gone = [name for name, value in values.items() if value and not self._is_known(name)]
         await self._store.unsave_gone(gone)
-        await self._store.put({name: value for name, value in values.items() if self._is_known(name) and name not in newer})
+        await self._store.put(
+            {name: value for name, value in values.items() if self._is_known(name) and name not in newer}
+        )
 
     def _is_known(self, name: str) -> bool:
         """Whether a name is of a queue that is there, or of no queue."""

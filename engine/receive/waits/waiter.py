@@ -12,7 +12,9 @@ from runtime import deadline
 
 def late_receive() -> LogUnavailable:
     """What a receive is answered for which something took too long."""
-    return LogUnavailable(f"the receive took {deadline.MESSAGES_S:g} s longer than it was to wait: nothing is leased for it")
+    return LogUnavailable(
+        f"the receive took {deadline.MESSAGES_S:g} s longer than it was to wait: nothing is leased for it"
+    )
 
 
 class Waiter:
@@ -26,7 +28,9 @@ class Waiter:
 
     __slots__ = ("asker", "busy", "end", "late", "lease_ms", "max", "new", "served")
 
-    def __init__(self, max: int, lease_ms: int | None, served: asyncio.Future[list[Delivery]], asker: Asker = NOBODY) -> None:
+    def __init__(
+        self, max: int, lease_ms: int | None, served: asyncio.Future[list[Delivery]], asker: Asker = NOBODY
+    ) -> None:
         self.asker = asker
         self.max = max
         self.lease_ms = lease_ms

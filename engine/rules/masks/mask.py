@@ -121,7 +121,12 @@ def check_mask(rules: Sequence[str]) -> None:
     for rule in rules:
         path = rule.removeprefix(ATTRIBUTE)
         names = [path] if path != rule else path.split(".")
-        good = 1 <= len(rule) <= MAX_RULE and rule.isprintable() and rule[0] not in "$/" and all(map(_SEGMENT.match, names))
+        good = (
+            1 <= len(rule) <= MAX_RULE
+            and rule.isprintable()
+            and rule[0] not in "$/"
+            and all(map(_SEGMENT.match, names))
+        )
         if not good:
             raise InvalidValue(
                 f"mask: a rule is * (the whole body), a path such as customer.email or items.*.iban, or attribute:NAME, "

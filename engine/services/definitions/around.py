@@ -40,13 +40,17 @@ QUOTAS = ("read_qps", "write_qps", "queues", "partitions", "daily_bytes", "waits
 def grants_of(record: QueueRecord) -> list[GrantDefinition]:
     """The levels on a queue and on its tags, in order."""
     tags = ["", *(tag.name for tag in record.tags)]
-    found = (GrantDefinition(who, str(level), tag) for tag in tags for who, level in levels_of(record.grants, tag).items())
+    found = (
+        GrantDefinition(who, str(level), tag) for tag in tags for who, level in levels_of(record.grants, tag).items()
+    )
     return sorted(found, key=lambda grant: (grant.tag, grant.principal))
 
 
 def alerts_of(watches: Watches, queue: Queue) -> list[AlertDefinition]:
     """The alert policies of a queue and of its tags, in order."""
-    found = (AlertDefinition(one.subject, one.measurement, one.threshold, one.tag) for one in watches.of(queue).policies)
+    found = (
+        AlertDefinition(one.subject, one.measurement, one.threshold, one.tag) for one in watches.of(queue).policies
+    )
     return sorted(found, key=lambda alert: (alert.tag, alert.subject, alert.measurement, alert.threshold))
 
 
@@ -67,7 +71,9 @@ class Services:
 class Around:
     """Plans for the caller of a planner, whose queues are planned already."""
 
-    def __init__(self, planner: Planner, catalog: Catalog, access: Access, watches: Watches, services: Services) -> None:
+    def __init__(
+        self, planner: Planner, catalog: Catalog, access: Access, watches: Watches, services: Services
+    ) -> None:
         self._planner = planner
         self._by: Principal = planner.by
         self._catalog = catalog
@@ -135,7 +141,9 @@ class Around:
             self._prune_alerts(path, one, queue)
 
     def _adds(self, queue: str, alert: AlertDefinition) -> Callable[[], Coroutine[Any, Any, Any]]:
-        return lambda: self._alerts.add_alert(self._by, queue, alert.tag or None, alert.subject, alert.measurement, alert.threshold)
+        return lambda: self._alerts.add_alert(
+            self._by, queue, alert.tag or None, alert.subject, alert.measurement, alert.threshold
+        )
 
     def _plan_daily(self, path: str, one: QueueDefinition, queue: Queue | None, enabled: bool) -> None:
         before = queue is not None and self._watches.of(queue).daily_statistics
@@ -143,7 +151,9 @@ class Around:
             self._planner.authorise(Verb.SET_DAILY_STATISTICS, queue)
             difference = Difference("change", "queue", one.name, "", "daily_statistics", before, enabled)
             shown = [] if queue is None else [difference]
-            self._planner.add(ALERTS, path, lambda: self._alerts.set_daily_statistics(self._by, one.name, enabled), *shown)
+            self._planner.add(
+                ALERTS, path, lambda: self._alerts.set_daily_statistics(self._by, one.name, enabled), *shown
+            )
 
     def _prune_alerts(self, path: str, one: QueueDefinition, queue: Queue) -> None:
         for policy in self._watches.of(queue).policies:
@@ -168,11 +178,16 @@ class Around:
                 check_changes(name, user.values)
             before = values_of(self._catalog.users.get(name) or UserRecord(name, 0))
             changes = {field: value for field, value in user.values.items() if before[field] != value}
-            found = [Difference("change", "user", user.name, "", field, before[field], value) for field, value in changes.items()]
+            found = [
+                Difference("change", "user", user.name, "", field, before[field], value)
+                for field, value in changes.items()
+            ]
             if changes:
                 self._planner.add(USERS, path, self._sets_user(user.name, {**before, **user.values}, changes), *found)
 
-    def _sets_user(self, name: str, values: Mapping[str, Any], changes: Mapping[str, Any]) -> Callable[[], Coroutine[Any, Any, Any]]:
+    def _sets_user(
+        self, name: str, values: Mapping[str, Any], changes: Mapping[str, Any]
+    ) -> Callable[[], Coroutine[Any, Any, Any]]:
         async def set_user() -> None:
             if changes.keys() & set(CONTACTS):
                 await self._callers.set_contacts(self._by, name, *(values[field] for field in CONTACTS))

@@ -44,7 +44,9 @@ class DefinitionService:
     to change its queue, so of two documents the last one holds, part by part.
     """
 
-    def __init__(self, gate: Gate, catalog: Catalog, access: Access, creating: Creating, watches: Watches, services: Services) -> None:
+    def __init__(
+        self, gate: Gate, catalog: Catalog, access: Access, creating: Creating, watches: Watches, services: Services
+    ) -> None:
         self._gate = gate
         self._catalog = catalog
         self._access = access
@@ -59,10 +61,18 @@ class DefinitionService:
         """
         self._access.authorise(by, Verb.LIST_QUEUES)
         await self._gate.sync()
-        queues = [self._defined(by, queue) for queue in await self._listed(by, prefix) if self._access.may(by, Verb.GET_QUEUE, queue)]
+        queues = [
+            self._defined(by, queue)
+            for queue in await self._listed(by, prefix)
+            if self._access.may(by, Verb.GET_QUEUE, queue)
+        ]
         users: list[UserDefinition] = []
         if self._access.may_alone(by, Verb.MANAGE_USERS):
-            records = [one for one in self._catalog.users.values() if account_of(one.name) == by.account or one.name == by.account != ""]
+            records = [
+                one
+                for one in self._catalog.users.values()
+                if account_of(one.name) == by.account or one.name == by.account != ""
+            ]
             users = [UserDefinition(short_principal(by.account, one.name), values_of(one)) for one in records]
         return Definitions(queues, sorted(users, key=attrgetter("name")))
 
@@ -81,10 +91,13 @@ class DefinitionService:
         """A queue as its caller may see it."""
         record = record_for(by.account, queue.record)
         settings = {
-            name: value for name, value in effective(record).items() if name not in _APART and _counts(name, value, fifo=record.fifo)
+            name: value
+            for name, value in effective(record).items()
+            if name not in _APART and _counts(name, value, fifo=record.fifo)
         }
         tags = [
-            TagDefinition(tag.name, tag.filter, tag.user_attributes, tag.read_qps, as_asked(tag.redrive_policy)) for tag in record.tags[1:]
+            TagDefinition(tag.name, tag.filter, tag.user_attributes, tag.read_qps, as_asked(tag.redrive_policy))
+            for tag in record.tags[1:]
         ]
         daily = self._watches.of(queue).daily_statistics
         return QueueDefinition(

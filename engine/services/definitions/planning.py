@@ -23,7 +23,15 @@ from engine.rules.limits import MAX_TAGS, check_asked, check_filter, check_name,
 from engine.rules.queue import Queue
 from engine.rules.rights import Rights, Targets, as_asked
 from engine.services.accounts import policy_of, record_for, settings_of
-from engine.services.definitions.shapes import MAX_DEFINITIONS, Difference, QueueDefinition, Step, TagDefinition, at, check_once
+from engine.services.definitions.shapes import (
+    MAX_DEFINITIONS,
+    Difference,
+    QueueDefinition,
+    Step,
+    TagDefinition,
+    at,
+    check_once,
+)
 from engine.services.queues import QueueService
 from engine.shapes import Principal
 from schemas.accounts import full, short
@@ -54,7 +62,12 @@ class Future:
         if not tag:
             self.put(replace(record, redrive_policy=policy))
         else:
-            self.put(replace(record, tags=[replace(one, redrive_policy=policy) if one.name == tag else one for one in record.tags]))
+            self.put(
+                replace(
+                    record,
+                    tags=[replace(one, redrive_policy=policy) if one.name == tag else one for one in record.tags],
+                )
+            )
 
     def finish(self, name: str, settings: QueueSettings) -> None:
         """All that a queue needs is there by now. Raises InvalidValue."""
@@ -70,7 +83,9 @@ PRUNE_ALERTS, PRUNE_GRANTS, PRUNE_TAGS, PRUNE_QUEUES = range(10, 14)
 class Planner:
     """Plans for one caller. `steps` has what is to be done, `future` the queues as they will be."""
 
-    def __init__(self, by: Principal, catalog: Catalog, access: Access, creating: Creating, future: Future, queues: QueueService) -> None:
+    def __init__(
+        self, by: Principal, catalog: Catalog, access: Access, creating: Creating, future: Future, queues: QueueService
+    ) -> None:
         self.by = by
         self.future = future
         self.steps: list[Step] = []
@@ -218,18 +233,28 @@ class Planner:
         policy = None if one.redrive_policy is UNSET else one.redrive_policy
         waits = settings.on_exhausted in (DEAD_LETTER, PARK) and policy is None and not settings.max_receive_count
         if waits or (policy is not None and policy.dead_letter_queue == one.name):
-            last = QueueSettings(on_exhausted=settings.on_exhausted, max_receive_count=settings.max_receive_count, redrive_policy=policy)
+            last = QueueSettings(
+                on_exhausted=settings.on_exhausted, max_receive_count=settings.max_receive_count, redrive_policy=policy
+            )
             settings = replace(settings, on_exhausted=None, max_receive_count=None)
             self.add(FINISH, path, lambda: self._queues.set_queue(by, one.name, last))
         else:
             settings = replace(settings, redrive_policy=policy)
         phase = CREATE if settings.redrive_policy is None else CREATE_WITH_POLICY
-        self.add(phase, path, lambda: self._queues.create_queue(by, one.name, settings), Difference("create", "queue", one.name, after=one))
+        self.add(
+            phase,
+            path,
+            lambda: self._queues.create_queue(by, one.name, settings),
+            Difference("create", "queue", one.name, after=one),
+        )
 
     def _change(self, path: str, one: QueueDefinition, queue: Queue) -> None:
         by, shown = self.by, record_for(self.by.account, queue.record)
         changes, policy = self.changes(one, queue.record), self.new_policy(one)
-        found = [Difference("change", "queue", one.name, "", field, getattr(shown, field), value) for field, value in changes.items()]
+        found = [
+            Difference("change", "queue", one.name, "", field, getattr(shown, field), value)
+            for field, value in changes.items()
+        ]
         freed = Difference("change", "queue", one.name, "", "redrive_policy", as_asked(shown.redrive_policy), policy)
         if policy is None:
             self.add(FREE, path, lambda: self._queues.set_redrive_policy(by, one.name, None), freed)
@@ -238,7 +263,12 @@ class Planner:
             changes["redrive_policy"] = policy
         if changes:
             settings = QueueSettings(**changes)
-            self.add(SET_AND_FREE if policy is None else SET, path, lambda: self._queues.set_queue(by, one.name, settings), *found)
+            self.add(
+                SET_AND_FREE if policy is None else SET,
+                path,
+                lambda: self._queues.set_queue(by, one.name, settings),
+                *found,
+            )
 
     def prune_tags(self, path: str, one: QueueDefinition) -> None:
         """Deletes the tags that a definition does not have."""
@@ -246,7 +276,12 @@ class Planner:
         for tag in () if queue is None or one.tags is None else queue.tags[1:]:
             if tag.name not in kept:
                 self.authorise(Verb.DELETE_TAG, queue)
-                self.add(PRUNE_TAGS, path, self._deletes_tag(one.name, tag.name), Difference("delete", "tag", tag.name, one.name))
+                self.add(
+                    PRUNE_TAGS,
+                    path,
+                    self._deletes_tag(one.name, tag.name),
+                    Difference("delete", "tag", tag.name, one.name),
+                )
 
     def _deletes_tag(self, queue: str, tag: str) -> Callable[[], Coroutine[Any, Any, Any]]:
         return lambda: self._queues.delete_tag(self.by, queue, tag)

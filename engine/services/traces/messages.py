@@ -66,7 +66,9 @@ class TracedMessages(MessageService):
         self._traces.settling([entry.handle for entry in entries], self._handles.message_id)
         return await super().extend(by, queue, entries, **how)
 
-    async def release(self, by: Principal, queue: str, handles: list[str], *delay: Any, **how: Any) -> list[EntryResult]:
+    async def release(
+        self, by: Principal, queue: str, handles: list[str], *delay: Any, **how: Any
+    ) -> list[EntryResult]:
         """See MessageService."""
         self._traces.settling(handles, self._handles.message_id)
         return await super().release(by, queue, handles, *delay, **how)

@@ -147,10 +147,14 @@ async def assemble(unfinished: Unfinished, queue: Queue, chunk: Chunk, fetch: Fe
         await _look_back(batches, chunk, fetch)
     partition = chunk.records[0].partition if chunk.records else 0
     if mark is not None:
-        await _look_ahead(batches, mark, chunk, fetch, lambda: unfinished.is_over((queue.incarnation, partition, mark.id)))
+        await _look_ahead(
+            batches, mark, chunk, fetch, lambda: unfinished.is_over((queue.incarnation, partition, mark.id))
+        )
     batches.remember(unfinished, queue.incarnation, partition)
     held, open_from = -1, chunk.open_from
-    found = Assembled([], [], chunk.next_offset if open_from is None else min(chunk.next_offset, open_from), [], chunk.next_offset)
+    found = Assembled(
+        [], [], chunk.next_offset if open_from is None else min(chunk.next_offset, open_from), [], chunk.next_offset
+    )
     for record, message in zip(chunk.records, messages, strict=True):
         if open_from is not None and record.offset >= open_from and held < 0:
             held = open_from
@@ -180,7 +184,9 @@ def _noted(batches: BatchView, chunk: Chunk) -> list[Message | UndecodableRecord
 
 
 def _may_grow(chunk: Chunk) -> bool:
-    return len(chunk.records) < LOOK_AHEAD and sum(len(record.value or b"") for record in chunk.records) < LOOK_AHEAD_BYTES
+    return (
+        len(chunk.records) < LOOK_AHEAD and sum(len(record.value or b"") for record in chunk.records) < LOOK_AHEAD_BYTES
+    )
 
 
 async def _look_back(batches: BatchView, chunk: Chunk, fetch: Fetch) -> None:
@@ -203,7 +209,9 @@ async def _look_back(batches: BatchView, chunk: Chunk, fetch: Fetch) -> None:
         back *= WIDER
 
 
-async def _look_ahead(batches: BatchView, mark: BatchMark, chunk: Chunk, fetch: Fetch, is_over: Callable[[], bool]) -> None:
+async def _look_ahead(
+    batches: BatchView, mark: BatchMark, chunk: Chunk, fetch: Fetch, is_over: Callable[[], bool]
+) -> None:
     """Sees what is after the chunk of its batches, until it is known whether one of them is whole.
 
     At the end of the log nothing more may come only if that was found by a fetch that began when
@@ -252,7 +260,9 @@ def _skip(record: Record, message: Message | UndecodableRecord, batches: BatchVi
 
 def _entry(queue: Queue, record: Record, message: Message | UndecodableRecord, skip: Skip | None) -> LoadEntry:
     if skip is not None or isinstance(message, UndecodableRecord):
-        return LoadEntry(record.offset, b"", "0" * len(queue.tags), "", skip.reason if skip is not None else Reason.UNDECODABLE)
+        return LoadEntry(
+            record.offset, b"", "0" * len(queue.tags), "", skip.reason if skip is not None else Reason.UNDECODABLE
+        )
     # A native record keeps its headers only in our own form.
     value = encode(message) if not message.sender else record.value or b""
     return load_entry(queue, record.offset, record.timestamp_ms, message, value)

@@ -37,7 +37,11 @@ from state.clock.boot import boot_s
 def is_late(message: Message, appended_at_ms: int) -> bool:
     """Whether a committed message came too late to count."""
     origin = message.origin
-    return origin is not None and origin.reason == Reason.COMMITTED and appended_at_ms - origin.moved_at_ms > COMMIT_SPAN_MS
+    return (
+        origin is not None
+        and origin.reason == Reason.COMMITTED
+        and appended_at_ms - origin.moved_at_ms > COMMIT_SPAN_MS
+    )
 
 
 # Incarnation of the queue, partition, id of the batch.
@@ -100,7 +104,9 @@ class MessageLog:
                 return await self.fetch_own(topic, partition, begin, max_records, max_bytes, stable)
         return msgspec.structs.replace(chunk, at_end=False)
 
-    async def fetch_own(self, topic: str, partition: int, offset: int, max_records: int, max_bytes: int, open_from: int) -> Chunk:
+    async def fetch_own(
+        self, topic: str, partition: int, offset: int, max_records: int, max_bytes: int, open_from: int
+    ) -> Chunk:
         """As `fetch`, from beyond a transaction that was found open, and only what the service
         wrote: also when it has ended meanwhile.
         """

@@ -25,7 +25,9 @@ async def valid_client_version(engine: Engine, call: Call) -> None:
     """Whether a client may use this API: those of the same major version. Raises EmqError."""
     given: Version = call.body
     if given.major != _VERSION.major:
-        raise EmqError(ErrorCode.INVALID_ACTION, f"this service speaks version {_VERSION.major}, the client {given.major}")
+        raise EmqError(
+            ErrorCode.INVALID_ACTION, f"this service speaks version {_VERSION.major}, the client {given.major}"
+        )
 
 
 ACTIONS: Final[dict[str, Action]] = {

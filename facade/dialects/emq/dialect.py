@@ -29,7 +29,10 @@ class EmqDialect:
 
     def __init__(self, engine: Engine, settings: Settings) -> None:
         self._common = Common(
-            engine, settings.auth == "open", settings.emq_permissions == "old", peers_of(settings.auth, settings.trust_proxy)
+            engine,
+            settings.auth == "open",
+            settings.emq_permissions == "old",
+            peers_of(settings.auth, settings.trust_proxy),
         )
 
     def lanes(self, metrics: Metrics, hosts: Hosts | None) -> EmqLanes:

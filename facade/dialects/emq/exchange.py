@@ -77,7 +77,9 @@ class EmqExchange(Struct, gc=False):
         """
         common, scope = self.common, self.scope
         if common.is_open:
-            return common.engine.callers.authenticate(signature.claimed_key_id(self.headers.get(b"authorization", b"")), None)
+            return common.engine.callers.authenticate(
+                signature.claimed_key_id(self.headers.get(b"authorization", b"")), None
+            )
         path = scope.get("raw_path") or scope["path"].encode("latin-1")
         claim = self.claim = signature.claim_of(scope["method"], path, scope["query_string"], scope["headers"])
         if claim is None:
@@ -145,7 +147,11 @@ def _before(error: Exception) -> Response:
     if isinstance(error, signature.SignatureError | NotAuthenticated):
         return _plain(401, str(error))
     if isinstance(error, Unavailable):
-        return _plain(429 if isinstance(error, TooManyAttempts) else 503, str(error), (b"retry-after", b"%d" % error.retry_after_s))
+        return _plain(
+            429 if isinstance(error, TooManyAttempts) else 503,
+            str(error),
+            (b"retry-after", b"%d" % error.retry_after_s),
+        )
     if isinstance(error, ProblemError):
         return _plain(CODES[error.code].status, str(error))
     return _plain(400, error.message) if isinstance(error, protocols.BadThrift) else _plain(500, _INTERNAL)

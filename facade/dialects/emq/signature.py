@@ -66,7 +66,9 @@ class Claim(Struct, frozen=True):
         """Raises ClockSkew for a request that is over 15 minutes old, or so much ahead of us."""
         # A difference is in range for any two times, a sum is not.
         if not abs((now - self.at).total_seconds()) <= SKEW_SECONDS:
-            raise ClockSkew(f"the request is not signed within {SKEW_SECONDS // 60} minutes of {now:%Y-%m-%dT%H:%M:%SZ}")
+            raise ClockSkew(
+                f"the request is not signed within {SKEW_SECONDS // 60} minutes of {now:%Y-%m-%dT%H:%M:%SZ}"
+            )
 
     def fits(self, secret: str) -> bool:
         """Whether `secret` makes this signature; takes as long whatever the secret is."""

@@ -76,4 +76,6 @@ def _of_messages(method: str, query: Mapping[str, str], body: Element | None) ->
 def _of_sent(body: Element | None) -> Action:
     if body is not None and body.name in ("Message", "Messages"):
         return SEND if body.name == "Message" else BATCH_SEND
-    raise MnsError(MALFORMED_XML, "the body must be a Message or Messages" + ("" if body is None else f", given {body.name[:100]}"))
+    raise MnsError(
+        MALFORMED_XML, "the body must be a Message or Messages" + ("" if body is None else f", given {body.name[:100]}")
+    )

@@ -29,10 +29,18 @@ class MnsDialect:
     def __init__(self, engine: Engine, settings: Settings) -> None:
         options = Options(settings.mns_priority == "yes", settings.mns_missing_deleted == "yes")
         self._common = Common(
-            engine, settings.auth == "open", settings.trust_proxy == "yes", options, peers_of(settings.auth, settings.trust_proxy)
+            engine,
+            settings.auth == "open",
+            settings.trust_proxy == "yes",
+            options,
+            peers_of(settings.auth, settings.trust_proxy),
         )
 
     def claims(self, scope: Scope, headers: Mapping[bytes, bytes]) -> MnsExchange | None:
         """See `Dialect`."""
-        is_mns = is_own(scope["path"]) or b"x-mns-version" in headers or headers.get(b"authorization", b"").startswith(b"MNS")
+        is_mns = (
+            is_own(scope["path"])
+            or b"x-mns-version" in headers
+            or headers.get(b"authorization", b"").startswith(b"MNS")
+        )
         return MnsExchange(self._common, scope, headers) if is_mns else None

@@ -43,7 +43,9 @@ OTHER: Final = "mns.other"  # the verb of what is no operation
 VERSION: Final = b"2015-06-06"
 _TYPE: Final = (b"content-type", b"text/xml;charset=utf-8")
 _VERSION: Final = (b"x-mns-version", VERSION)
-_NO_MATCH: Final = "The request signature we calculated does not match the signature you provided. Check your key and signing method."
+_NO_MATCH: Final = (
+    "The request signature we calculated does not match the signature you provided. Check your key and signing method."
+)
 
 
 class Common(Struct, frozen=True):
@@ -129,7 +131,12 @@ class MnsExchange(Struct, gc=False):
     def error(self, error: Exception) -> Response:
         """An `Error`, with what every client wants in it."""
         told = _told(error)
-        items = (("Code", told.code.word), ("Message", told.message), ("RequestId", request_ids.current()), ("HostId", self._base()))
+        items = (
+            ("Code", told.code.word),
+            ("Message", told.message),
+            ("RequestId", request_ids.current()),
+            ("HostId", self._base()),
+        )
         response = _response(told.code.status, document("Error", items))
         if isinstance(error, Unavailable):
             response.headers.append((b"retry-after", b"%d" % error.retry_after_s))

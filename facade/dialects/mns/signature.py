@@ -62,7 +62,9 @@ class Claim(Struct, frozen=True):
         # "surrogatepass" never fails: an error of `encode` would hold the secret.
         key = secret.encode("utf-8", "surrogatepass")
         # Each reading is tried, so that the time does not tell which one fits.
-        fitting = [hmac.compare_digest(b64encode(hmac.digest(key, text, "sha1")), self.signature) for text in self.to_sign]
+        fitting = [
+            hmac.compare_digest(b64encode(hmac.digest(key, text, "sha1")), self.signature) for text in self.to_sign
+        ]
         return any(fitting)
 
 
@@ -73,10 +75,14 @@ def claim_of(method: str, target: bytes, headers: Headers) -> Claim:
     grouped = _grouped(headers)
     for name, values in grouped.items():
         if len(values) > 1 and (name in _SIGNED or name == b"authorization" or name.startswith(_PREFIX)):
-            raise MnsError(INVALID_ARGUMENT, f"The header {name.decode('ascii', 'replace')[:100]} is there more than once")
+            raise MnsError(
+                INVALID_ARGUMENT, f"The header {name.decode('ascii', 'replace')[:100]} is there more than once"
+            )
     claimed = _CLAIMED.fullmatch(_value(grouped, b"authorization"))
     if claimed is None:
-        raise MnsError(INVALID_AUTHORIZATION, "Authorization should be MNS, an access key id, a colon and a signature in Base64")
+        raise MnsError(
+            INVALID_AUTHORIZATION, "Authorization should be MNS, an access key id, a colon and a signature in Base64"
+        )
     dates = [_value(grouped, b"date")]
     if b"date" not in grouped and _OWN_DATE in grouped:
         dates.append(_value(grouped, _OWN_DATE))

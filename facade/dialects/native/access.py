@@ -76,7 +76,9 @@ async def grant(engine: Engine, call: Call) -> Answer:
 
 async def revoke(engine: Engine, call: Call) -> Answer:
     """Take a principal's level away."""
-    await engine.callers.grant(call.by, call.path["queue"], call.path["principal"], Level.NONE, call.path.get("tag", ""))
+    await engine.callers.grant(
+        call.by, call.path["queue"], call.path["principal"], Level.NONE, call.path.get("tag", "")
+    )
     return Answer(status=204)
 
 
@@ -84,7 +86,9 @@ async def get_rights(engine: Engine, call: Call) -> Answer:
     """Who asks, and what they may do that is about no queue."""
     by = call.by
     may = await engine.callers.rights(by)
-    return Answer(RightsReply(principal=by.id, key_id=by.key_id, role=Role.ADMIN if by.admin else by.role, may=list(may)))
+    return Answer(
+        RightsReply(principal=by.id, key_id=by.key_id, role=Role.ADMIN if by.admin else by.role, may=list(may))
+    )
 
 
 async def get_queue_rights(engine: Engine, call: Call) -> Answer:
@@ -98,7 +102,9 @@ async def get_queue_rights(engine: Engine, call: Call) -> Answer:
 async def list_shared(engine: Engine, call: Call) -> Answer:
     """A page of queues of others with which who asks was given a right."""
     asked: ListQueuesQuery = call.query
-    queues, after = await engine.queues.list_shared(call.by, asked.prefix, asked.limit, None if asked.after is UNSET else asked.after)
+    queues, after = await engine.queues.list_shared(
+        call.by, asked.prefix, asked.limit, None if asked.after is UNSET else asked.after
+    )
     return Answer(SharedQueuesReply(queues=[SharedQueueReply(**structs.asdict(queue)) for queue in queues], next=after))
 
 
@@ -115,15 +121,23 @@ async def set_contacts(engine: Engine, call: Call) -> Answer:
     """Note how to reach a user."""
     body: ContactsBody = call.body
     return await _user(
-        engine, call, await engine.callers.set_contacts(call.by, call.path["user"], body.display_name, body.email, body.phone, body.webhook)
+        engine,
+        call,
+        await engine.callers.set_contacts(
+            call.by, call.path["user"], body.display_name, body.email, body.phone, body.webhook
+        ),
     )
 
 
 async def set_user_quota(engine: Engine, call: Call) -> Answer:
     """Bound what a user may use."""
     body: UserQuotaBody = call.body
-    more = {field: given for field in ("partitions", "daily_bytes", "waits") if (given := getattr(body, field)) is not UNSET}
-    user = await engine.callers.set_user_quota(call.by, call.path["user"], body.read_qps, body.write_qps, body.queues, **more)
+    more = {
+        field: given for field in ("partitions", "daily_bytes", "waits") if (given := getattr(body, field)) is not UNSET
+    }
+    user = await engine.callers.set_user_quota(
+        call.by, call.path["user"], body.read_qps, body.write_qps, body.queues, **more
+    )
     return await _user(engine, call, user)
 
 
@@ -132,7 +146,12 @@ async def create_key(engine: Engine, call: Call) -> Answer:
     body: CreateKeyBody = call.body
     role = (Role.ADMIN if body.admin else Role.MEMBER) if body.role is UNSET else body.role
     if body.admin and role != Role.ADMIN:
-        raise ProblemError("invalid_value", f"A key with admin has the role admin, given {role[:100]!r}.", field="role", given=role[:100])
+        raise ProblemError(
+            "invalid_value",
+            f"A key with admin has the role admin, given {role[:100]!r}.",
+            field="role",
+            given=role[:100],
+        )
     key_id, secret = await engine.callers.create_key(call.by, body.key_id, body.principal, role, body.expires_at_ms)
     return Answer(NewKeyReply(key_id=key_id, secret=secret), 201)
 
@@ -153,7 +172,11 @@ async def rotate_key(engine: Engine, call: Call) -> Answer:
     """Give an access key another secret; a key may do so for itself."""
     grace_ms = to_ms(call.body.grace_seconds)
     assert grace_ms is not None
-    return Answer(NewKeyReply(key_id=call.path["key"], secret=await engine.callers.rotate_key(call.by, call.path["key"], grace_ms)))
+    return Answer(
+        NewKeyReply(
+            key_id=call.path["key"], secret=await engine.callers.rotate_key(call.by, call.path["key"], grace_ms)
+        )
+    )
 
 
 async def delete_key(engine: Engine, call: Call) -> Answer:

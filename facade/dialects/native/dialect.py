@@ -100,5 +100,14 @@ class NativeDialect:
         peer = self._peers.of(scope, headers) if self._counted else ""
         path_parts = {"queue": queue}
         return OperationExchange(
-            bound, headers, operation.name, operation.long_poll, True, path_parts, scope["query_string"], None, bound.most_bytes, peer
+            bound,
+            headers,
+            operation.name,
+            operation.long_poll,
+            True,
+            path_parts,
+            scope["query_string"],
+            None,
+            bound.most_bytes,
+            peer,
         )

@@ -57,7 +57,16 @@ class Bound(Struct, frozen=True):
         peer = self.peers.of(scope, headers)
         query = scope["query_string"]
         return OperationExchange(
-            self, headers, operation.name, operation.long_poll, operation.changes, path, query, None, self.most_bytes, peer
+            self,
+            headers,
+            operation.name,
+            operation.long_poll,
+            operation.changes,
+            path,
+            query,
+            None,
+            self.most_bytes,
+            peer,
         )
 
 
@@ -91,7 +100,9 @@ class OperationExchange(Struct, gc=False):
             by = self.bound.engine.callers.authenticate(*credentials(self.headers), self.peer)
         for name, rule in operation.rules.items():
             if not rule.pattern.fullmatch(path[name]):
-                raise ProblemError("invalid_value", f"{name} must be {rule.about}.", field=name, limit=rule.about, given=path[name])
+                raise ProblemError(
+                    "invalid_value", f"{name} must be {rule.about}.", field=name, limit=rule.about, given=path[name]
+                )
         if operation.query is not None:
             self.query = decode_query(operation.query, self.query_string)
         return by
@@ -174,7 +185,9 @@ def encoded(answer: Answer) -> Response:
         headers, body = [(b"content-length", b"0")] if answer.status != 204 else [], b""
     else:
         body = content if isinstance(content, bytes) else _encode(content)
-        media_type = _JSON_HEADER if answer.media_type is JSON else (b"content-type", answer.media_type.encode("latin-1"))
+        media_type = (
+            _JSON_HEADER if answer.media_type is JSON else (b"content-type", answer.media_type.encode("latin-1"))
+        )
         headers = [media_type, (b"content-length", b"%d" % len(body))]
     if answer.headers:
         headers += [(name.encode("latin-1"), value.encode("latin-1")) for name, value in answer.headers]

@@ -69,7 +69,11 @@ async def receive(engine: Engine, call: Call) -> Answer | Carried:
 async def ack(engine: Engine, call: Call) -> Answer:
     """Settle messages."""
     return Answer(
-        results_reply(await engine.messages.ack(call.by, call.path["queue"], distinct(call.body.handles, _HANDLES), all_or_none=True))
+        results_reply(
+            await engine.messages.ack(
+                call.by, call.path["queue"], distinct(call.body.handles, _HANDLES), all_or_none=True
+            )
+        )
     )
 
 
@@ -84,7 +88,9 @@ async def release(engine: Engine, call: Call) -> Answer:
     """Give messages back."""
     handles = distinct(call.body.handles, _HANDLES)
     delay_ms = to_ms(call.body.delay_seconds) or 0
-    return Answer(results_reply(await engine.messages.release(call.by, call.path["queue"], handles, delay_ms, all_or_none=True)))
+    return Answer(
+        results_reply(await engine.messages.release(call.by, call.path["queue"], handles, delay_ms, all_or_none=True))
+    )
 
 
 async def kill(engine: Engine, call: Call) -> Answer:
@@ -94,7 +100,9 @@ async def kill(engine: Engine, call: Call) -> Answer:
     if body.reason and body.reasons is not None:
         raise ProblemError("duplicate_value", "A kill has reason or reasons, not both.", field="reasons")
     reasons = ([body.reason] * len(handles) if body.reason else []) if body.reasons is None else body.reasons
-    return Answer(results_reply(await engine.messages.kill(call.by, call.path["queue"], handles, reasons, all_or_none=True)))
+    return Answer(
+        results_reply(await engine.messages.kill(call.by, call.path["queue"], handles, reasons, all_or_none=True))
+    )
 
 
 async def peek(engine: Engine, call: Call) -> Answer:
@@ -107,7 +115,11 @@ async def events(engine: Engine, call: Call) -> Answer:
     """What happened to one message."""
     asked: EventsQuery = call.query
     tag, after = (None if value is UNSET else value for value in (asked.tag, asked.next))
-    return Answer(events_reply(await engine.messages.message_events(call.by, call.path["queue"], call.path["message"], tag, after)))
+    return Answer(
+        events_reply(
+            await engine.messages.message_events(call.by, call.path["queue"], call.path["message"], tag, after)
+        )
+    )
 
 
 async def query(engine: Engine, call: Call) -> Answer:
@@ -181,7 +193,9 @@ def _verb(name: str, path: str, summary: str, run: Any, body: Any, reply: Any, *
     )
 
 
-def _inspecting(name: str, method: str, path: str, summary: str, run: Any, replies: dict[int, Any], **more: Any) -> Operation:
+def _inspecting(
+    name: str, method: str, path: str, summary: str, run: Any, replies: dict[int, Any], **more: Any
+) -> Operation:
     return Operation(
         name=name,
         method=method,
@@ -220,7 +234,14 @@ OPERATIONS = (
     ),
     _verb("ack", "ack", "Settle messages: they are not received again under their tag", ack, HandlesBody, ResultsReply),
     _verb("extend", "extend", "Give leases a new length, counted from now", extend, ExtendBody, ResultsReply),
-    _verb("release", "release", "Give messages back, to be received again after a delay", release, ReleaseBody, ResultsReply),
+    _verb(
+        "release",
+        "release",
+        "Give messages back, to be received again after a delay",
+        release,
+        ReleaseBody,
+        ResultsReply,
+    ),
     _verb("kill", "kill", "Send messages to the dead-letter queue now", kill, KillBody, ResultsReply),
     _inspecting(
         "query",

@@ -13,7 +13,14 @@ from facade.dialects.native.reference import examples
 from facade.dialects.native.wire.render import counts_reply, pause_reply, policy_reply, queue_reply, tag_reply
 from facade.dialects.native.wire.replies import PauseReply, QueuesReply, RedrivePolicyReply, TagReply, TagsReply
 from facade.dialects.native.wire.settings import CreateQueueBody, QueueReply, SetQueueBody, policy_of, settings_of
-from facade.dialects.native.wire.shapes import CopyBody, CreateTagBody, ListQueuesQuery, PauseBody, RedrivePolicyBody, SeekBody
+from facade.dialects.native.wire.shapes import (
+    CopyBody,
+    CreateTagBody,
+    ListQueuesQuery,
+    PauseBody,
+    RedrivePolicyBody,
+    SeekBody,
+)
 from facade.dialects.native.wire.translate import filter_of
 from facade.dialects.native.wire.units import QUEUE_RULE, TAG_RULE
 from facade.http.operation import Answer, Call, Operation
@@ -44,16 +51,24 @@ async def list_queues(engine: Engine, call: Call) -> Answer:
     for field in ("sort", "cursor", "dead_letters"):
         if (given := getattr(asked, field)) not in (UNSET, False):
             raise ProblemError("invalid_value", f"{field} is for counts=true", field=field, given=given)
-    names, after = await engine.queues.list_queues(call.by, asked.prefix, asked.limit, None if asked.after is UNSET else asked.after)
+    names, after = await engine.queues.list_queues(
+        call.by, asked.prefix, asked.limit, None if asked.after is UNSET else asked.after
+    )
     return Answer(QueuesReply(queues=names, next=after))
 
 
 async def _counts(engine: Engine, by: Principal, asked: ListQueuesQuery) -> Answer:
     if asked.after is not UNSET:
-        raise ProblemError("invalid_value", "with counts=true the next page is named by `cursor`", field="after", given=asked.after)
+        raise ProblemError(
+            "invalid_value", "with counts=true the next page is named by `cursor`", field="after", given=asked.after
+        )
     sort, cursor = asked.sort or "name", asked.cursor or ""
-    rows, after = await engine.queues.list_counts(by, asked.prefix, asked.limit, sort, cursor, dead_letters=asked.dead_letters)
-    return Answer(QueuesReply(queues=[row.name for row in rows], counts=[counts_reply(row) for row in rows], next=after))
+    rows, after = await engine.queues.list_counts(
+        by, asked.prefix, asked.limit, sort, cursor, dead_letters=asked.dead_letters
+    )
+    return Answer(
+        QueuesReply(queues=[row.name for row in rows], counts=[counts_reply(row) for row in rows], next=after)
+    )
 
 
 async def get_queue(engine: Engine, call: Call) -> Answer:
@@ -80,7 +95,9 @@ async def purge(engine: Engine, call: Call) -> Answer:
 
 async def pause(engine: Engine, call: Call) -> Answer:
     """Have nobody receive, from a queue or under a tag."""
-    return Answer(pause_reply(await engine.queues.pause(call.by, call.path["queue"], call.path.get("tag"), call.body.reason)))
+    return Answer(
+        pause_reply(await engine.queues.pause(call.by, call.path["queue"], call.path.get("tag"), call.body.reason))
+    )
 
 
 async def resume(engine: Engine, call: Call) -> Answer:
@@ -129,7 +146,9 @@ async def create_tag(engine: Engine, call: Call) -> Answer:
 
 async def list_tags(engine: Engine, call: Call) -> Answer:
     """All tags with counts."""
-    return Answer(TagsReply(tags=[tag_reply(tag) for tag in await engine.queues.list_tags(call.by, call.path["queue"])]))
+    return Answer(
+        TagsReply(tags=[tag_reply(tag) for tag in await engine.queues.list_tags(call.by, call.path["queue"])])
+    )
 
 
 async def seek(engine: Engine, call: Call) -> Answer:
@@ -147,7 +166,9 @@ async def delete_tag(engine: Engine, call: Call) -> Answer:
     return Answer(status=204)
 
 
-def _operation(name: str, method: str, path: str, summary: str, run: Any, replies: dict[int, Any], **more: Any) -> Operation:
+def _operation(
+    name: str, method: str, path: str, summary: str, run: Any, replies: dict[int, Any], **more: Any
+) -> Operation:
     group = "Tags" if "/tags" in path else "Queues"
     rules = _QUEUE if "{queue}" in path else {}
     if "{tag}" in path:
@@ -173,7 +194,15 @@ def _pauses(below: str, of: str, pauses: str, resumes: str) -> tuple[Operation, 
     path, codes = "/{queue}" + below, ("queue_in_use", *(("tag_not_found",) if below else ()))
     return (
         _operation(
-            "pause" + of, "POST", path + "/pause", pauses, pause, {200: PauseReply}, body=PauseBody, body_optional=True, codes=codes
+            "pause" + of,
+            "POST",
+            path + "/pause",
+            pauses,
+            pause,
+            {200: PauseReply},
+            body=PauseBody,
+            body_optional=True,
+            codes=codes,
         ),
         _operation("resume" + of, "POST", path + "/resume", resumes, resume, {204: None}, codes=codes),
     )
@@ -193,7 +222,15 @@ OPERATIONS = (
         body=CreateQueueBody,
         codes=("queue_exists", "queue_in_use", "quota_exceeded"),
     ),
-    _operation("list_queues", "GET", "", "List names, or counts, of queues", list_queues, {200: QueuesReply}, query=ListQueuesQuery),
+    _operation(
+        "list_queues",
+        "GET",
+        "",
+        "List names, or counts, of queues",
+        list_queues,
+        {200: QueuesReply},
+        query=ListQueuesQuery,
+    ),
     _operation("get_queue", "GET", "/{queue}", "A queue: settings, tags, counts", get_queue, {200: QueueReply}),
     _operation(
         "set_queue",
@@ -214,7 +251,9 @@ OPERATIONS = (
         {204: None},
         codes=("queue_in_use",),
     ),
-    _operation("purge", "POST", "/{queue}/purge", "Settle all messages sent so far, under all tags", purge, {204: None}),
+    _operation(
+        "purge", "POST", "/{queue}/purge", "Settle all messages sent so far, under all tags", purge, {204: None}
+    ),
     *_pauses("", "", "Let nobody receive from a queue, under any tag", "Let a queue be received from again"),
     _operation(
         "copy_queue",
@@ -245,7 +284,9 @@ OPERATIONS = (
         body=RedrivePolicyBody,
         codes=("not_allowed_on_queue", "queue_in_use"),
     ),
-    _operation("delete_redrive_policy", "DELETE", _POLICY, "Remove the redrive policy", delete_redrive_policy, {204: None}),
+    _operation(
+        "delete_redrive_policy", "DELETE", _POLICY, "Remove the redrive policy", delete_redrive_policy, {204: None}
+    ),
     _operation(
         "create_tag",
         "POST",

@@ -59,7 +59,9 @@ def fastapi_app(
     lifespan: Callable[[FastAPI], AbstractAsyncContextManager[Any]],
 ) -> FastAPI:
     """The app; `document` is what its `openapi()` returns."""
-    app = FastAPI(title="Leaseway", openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False, lifespan=lifespan)
+    app = FastAPI(
+        title="Leaseway", openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False, lifespan=lifespan
+    )
     allowed = allowed_methods(operations)
 
     async def refuse(request: Request, error: Exception) -> Response:
@@ -70,7 +72,12 @@ def fastapi_app(
         if isinstance(error, HTTPException) and error.status_code == 405 and methods:
             about = f"{request.method} is not allowed at {path[:200]}."
             refusal = ProblemError(
-                "method_not_allowed", about, field="method", limit=methods, given=request.method, headers=(("allow", methods),)
+                "method_not_allowed",
+                about,
+                field="method",
+                limit=methods,
+                given=request.method,
+                headers=(("allow", methods),),
             )
         else:
             refusal = ProblemError("path_not_found", field="path", given=path)

@@ -34,7 +34,13 @@ async def redrive(engine: Engine, call: Call) -> Answer:
     """Start a task that sends messages of a dead-letter queue on."""
     body: RedriveBody = call.body
     task = await engine.tasks.redrive(
-        call.by, call.path["queue"], body.destination, filter_of(body.filter), body.rate, ids=body.ids, choice=choice_of(body)
+        call.by,
+        call.path["queue"],
+        body.destination,
+        filter_of(body.filter),
+        body.rate,
+        ids=body.ids,
+        choice=choice_of(body),
     )
     return Answer(task_reply(task), 202, (("location", f"/v1/tasks/{task.id}"),))
 
@@ -101,7 +107,11 @@ async def list_parked(engine: Engine, call: Call) -> Answer:
 async def unpark(engine: Engine, call: Call) -> Answer:
     """Go on with a parked group."""
     body: UnparkBody = call.body
-    return Answer(UnparkReply(unparked=await engine.tasks.unpark(call.by, call.path["queue"], body.tag, body.group, kill=body.kill)))
+    return Answer(
+        UnparkReply(
+            unparked=await engine.tasks.unpark(call.by, call.path["queue"], body.tag, body.group, kill=body.kill)
+        )
+    )
 
 
 OPERATIONS = (

@@ -15,7 +15,12 @@ from facade.dialect import Carried
 from facade.dialects.native.reference import examples
 from facade.dialects.native.wire.render import checks_reply, transaction_reply, webhook_reply
 from facade.dialects.native.wire.shapes import ChecksBody, ListTransactionsQuery, PrepareBody, WebhookBody
-from facade.dialects.native.wire.transaction_replies import ChecksReply, TransactionReply, TransactionsReply, WebhookReply
+from facade.dialects.native.wire.transaction_replies import (
+    ChecksReply,
+    TransactionReply,
+    TransactionsReply,
+    WebhookReply,
+)
 from facade.dialects.native.wire.translate import entries_of
 from facade.dialects.native.wire.units import GROUP_RULE, QUEUE_RULE, TRANSACTION_RULE, to_ms
 from facade.http.operation import Answer, Call, Operation
@@ -32,7 +37,9 @@ async def prepare(engine: Engine, call: Call) -> Answer:
     """Store messages that nobody sees until they are committed."""
     body: PrepareBody = call.body
     immunity_ms = to_ms(body.check_immunity_seconds)
-    half = await engine.transactions.prepare(call.by, call.path["queue"], body.producer_group, entries_of(body.messages), immunity_ms)
+    half = await engine.transactions.prepare(
+        call.by, call.path["queue"], body.producer_group, entries_of(body.messages), immunity_ms
+    )
     return Answer(transaction_reply(half), 201, (("location", f"/v1/transactions/{half.id}"),))
 
 
@@ -67,7 +74,9 @@ async def list_transactions(engine: Engine, call: Call) -> Answer:
 async def check(engine: Engine, call: Call) -> Answer | Carried:
     """Take questions about transactions of a producer group, waiting for them if asked to."""
     body: ChecksBody = call.body
-    checks = await engine.transactions.check(call.by, call.path["producer_group"], body.max, to_ms(body.wait_seconds) or 0)
+    checks = await engine.transactions.check(
+        call.by, call.path["producer_group"], body.max, to_ms(body.wait_seconds) or 0
+    )
     if not checks:
         return Answer(ChecksReply(checks=[]))
     return Carried(Answer(checks_reply(checks)), partial(engine.transactions.unchecked, checks))
@@ -91,7 +100,9 @@ async def delete_webhook(engine: Engine, call: Call) -> Answer:
     return Answer(status=204)
 
 
-def _on_transaction(name: str, method: str, path: str, summary: str, run: Any, codes: tuple[str, ...] = ()) -> Operation:
+def _on_transaction(
+    name: str, method: str, path: str, summary: str, run: Any, codes: tuple[str, ...] = ()
+) -> Operation:
     return Operation(
         name=name,
         method=method,
@@ -159,7 +170,9 @@ OPERATIONS = (
         commit,
         ("transaction_decided", "transaction_gone"),
     ),
-    _on_transaction("rollback", "POST", "/rollback", "Drop the messages of a transaction", rollback, ("transaction_decided",)),
+    _on_transaction(
+        "rollback", "POST", "/rollback", "Drop the messages of a transaction", rollback, ("transaction_decided",)
+    ),
     _on_transaction("unknown", "POST", "/unknown", "Say that the outcome is not known yet", unknown),
     Operation(
         name="check",
@@ -176,10 +189,24 @@ OPERATIONS = (
         long_poll=True,
     ),
     _on_webhook(
-        "set_webhook", "PUT", "Register where a producer group is asked", set_webhook, WebhookReply, "queue_in_use", body=WebhookBody
+        "set_webhook",
+        "PUT",
+        "Register where a producer group is asked",
+        set_webhook,
+        WebhookReply,
+        "queue_in_use",
+        body=WebhookBody,
     ),
-    _on_webhook("get_webhook", "GET", "Where a producer group is asked", get_webhook, WebhookReply, "producer_group_not_found"),
     _on_webhook(
-        "delete_webhook", "DELETE", "Ask a producer group by HTTP no more", delete_webhook, None, "producer_group_not_found", "queue_in_use"
+        "get_webhook", "GET", "Where a producer group is asked", get_webhook, WebhookReply, "producer_group_not_found"
+    ),
+    _on_webhook(
+        "delete_webhook",
+        "DELETE",
+        "Ask a producer group by HTTP no more",
+        delete_webhook,
+        None,
+        "producer_group_not_found",
+        "queue_in_use",
     ),
 )

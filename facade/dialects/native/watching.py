@@ -47,7 +47,10 @@ if TYPE_CHECKING:
 _ALERTS: Final = "/v1/queues/{queue}/alerts"
 _DAILY: Final = "/v1/queues/{queue}/daily-statistics"
 _QUEUE: Final = {"queue": QUEUE_RULE}
-_ALERT: Final = {"queue": QUEUE_RULE, "alert": PathRule(re.compile(r"a[0-9a-f]{12}"), "an alert policy's id", "a1f2e3d4c5b6")}
+_ALERT: Final = {
+    "queue": QUEUE_RULE,
+    "alert": PathRule(re.compile(r"a[0-9a-f]{12}"), "an alert policy's id", "a1f2e3d4c5b6"),
+}
 _HOUR_MS: Final = 3_600_000
 
 
@@ -67,7 +70,9 @@ def _alert_reply(policy: AlertPolicy, state: PolicyState) -> AlertReply:
 async def add_alert(engine: Engine, call: Call) -> Answer:
     """Watch a queue, or a tag."""
     body: AlertBody = call.body
-    policy = await engine.alerts.add_alert(call.by, call.path["queue"], body.tag, body.subject, body.measurement, body.threshold)
+    policy = await engine.alerts.add_alert(
+        call.by, call.path["queue"], body.tag, body.subject, body.measurement, body.threshold
+    )
     return Answer(_alert_reply(policy, PolicyState(policy.id, False, 0, 0)), 201)
 
 
@@ -174,7 +179,14 @@ async def list_audit(engine: Engine, call: Call) -> Answer:
     from_ms, to_ms = (None if value is UNSET else value for value in (asked.from_, asked.to))
     cursor = None if asked.cursor is UNSET else asked.cursor
     page = await engine.callers.list_audit(
-        call.by, asked.limit, cursor, from_ms=from_ms, to_ms=to_ms, principal=asked.principal, queue=asked.queue, verb=asked.verb
+        call.by,
+        asked.limit,
+        cursor,
+        from_ms=from_ms,
+        to_ms=to_ms,
+        principal=asked.principal,
+        queue=asked.queue,
+        verb=asked.verb,
     )
     records = [_audit_reply(record) for record in page.records]
     return Answer(AuditReply(records=records, next=page.next, scanned=page.scanned, cut=page.cut or None))

@@ -43,7 +43,9 @@ ACTIONS: Final[dict[str, Action]] = {
         pb.ChangeInvisibleDurationRequest, pb.ChangeInvisibleDurationResponse, handles.change_invisible_duration
     ),
     "ForwardMessageToDeadLetterQueue": Action(
-        pb.ForwardMessageToDeadLetterQueueRequest, pb.ForwardMessageToDeadLetterQueueResponse, handles.forward_to_dead_letter_queue
+        pb.ForwardMessageToDeadLetterQueueRequest,
+        pb.ForwardMessageToDeadLetterQueueResponse,
+        handles.forward_to_dead_letter_queue,
     ),
     "EndTransaction": Action(pb.EndTransactionRequest, pb.EndTransactionResponse, transactions.end_transaction),
     "NotifyClientTermination": Action(

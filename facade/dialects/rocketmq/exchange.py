@@ -181,9 +181,14 @@ class Exchange:
         status = self._failed(TELEMETRY, error)
         await self._audited(asked, TELEMETRY, status.code, error)
         self._observe(TELEMETRY, status.code, started, asked, word_of(error))
-        end(GrpcStatus.UNAUTHENTICATED if status.code == Code.UNAUTHORIZED else GrpcStatus.INVALID_ARGUMENT, status.message)
+        end(
+            GrpcStatus.UNAUTHENTICATED if status.code == Code.UNAUTHORIZED else GrpcStatus.INVALID_ARGUMENT,
+            status.message,
+        )
 
-    async def _until_stop(self, work: Coroutine[Any, Any, _Answer], unsaid: Callable[[_Answer], None] | None = None) -> _Answer | None:
+    async def _until_stop(
+        self, work: Coroutine[Any, Any, _Answer], unsaid: Callable[[_Answer], None] | None = None
+    ) -> _Answer | None:
         """What `work` answers; None = this worker stops. `unsaid` gets the answer when the client
         has gone just before it was there.
         """
@@ -211,7 +216,13 @@ class Exchange:
         if body is None:
             end(GrpcStatus.INTERNAL, "the request has no message")
         left_s = rpc.left_s()
-        return Call(by, _read(request, body), self._common, client_id, left_s if left_s is not None and left_s < _FAR_S else None)
+        return Call(
+            by,
+            _read(request, body),
+            self._common,
+            client_id,
+            left_s if left_s is not None and left_s < _FAR_S else None,
+        )
 
     def _caller(self, rpc: Rpc, *, again: bool = False) -> tuple[Principal, str]:
         """Who asks, and the name that the client has given itself; `again`: on a stream that is
@@ -220,7 +231,9 @@ class Exchange:
         by = self._principal(rpc.metadata, rpc.peer, again=again)
         client_id = rpc.metadata.get(CLIENT_ID, "")
         if not client_id or len(client_id) > _CLIENT_ID_CHARACTERS:
-            raise RocketError(Code.CLIENT_ID_REQUIRED, f"{CLIENT_ID} of 1 to {_CLIENT_ID_CHARACTERS} characters is needed")
+            raise RocketError(
+                Code.CLIENT_ID_REQUIRED, f"{CLIENT_ID} of 1 to {_CLIENT_ID_CHARACTERS} characters is needed"
+            )
         rpc.identify(rpc.peer if self._is_open else by.id)
         return by, client_id
 

@@ -40,7 +40,13 @@ class RocketmqServer:
     """
 
     def __init__(
-        self, engine: Engine, settings: Settings, metrics: Metrics, port: Port, tls: ssl.SSLContext | None, spans: Spans | None = None
+        self,
+        engine: Engine,
+        settings: Settings,
+        metrics: Metrics,
+        port: Port,
+        tls: ssl.SSLContext | None,
+        spans: Spans | None = None,
     ) -> None:
         self._host, self._number = settings.host, settings.rocketmq_port
         self._exchange = Exchange(Common(engine, settings, _own(settings)), metrics, spans)
@@ -54,7 +60,9 @@ class RocketmqServer:
         """Listens. Raises OSError when the port can't be had."""
         self._bound = bound = _bound(self._host, self._number)
         if self._tls is None:
-            self._listener = await asyncio.get_running_loop().create_server(self._connection, sock=bound, backlog=BACKLOG)
+            self._listener = await asyncio.get_running_loop().create_server(
+                self._connection, sock=bound, backlog=BACKLOG
+            )
         else:
             self._listener = Handshakes(bound, self._tls, self._connection, self._port.connections, self._port.there)
             self._listener.open(BACKLOG)

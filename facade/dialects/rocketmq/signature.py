@@ -55,10 +55,14 @@ class Claim(Struct, frozen=True):
         if zones is None:
             if _BEHIND - LIFE <= ahead <= _AHEAD + LIFE:
                 return
-        elif any(abs(ahead - zone) <= LIFE for zone in (timedelta(), *(() if self.is_exact else (_here(now),)), *zones)):
+        elif any(
+            abs(ahead - zone) <= LIFE for zone in (timedelta(), *(() if self.is_exact else (_here(now),)), *zones)
+        ):
             return
         about = f"{DATE_TIME} is {self.at:%Y%m%dT%H%M%SZ}, and it is {now:%Y%m%dT%H%M%SZ} here"
-        raise RocketError(Code.UNAUTHORIZED, f"{about}: a client that writes local time needs its zone in LEASEWAY_ROCKETMQ_ZONES")
+        raise RocketError(
+            Code.UNAUTHORIZED, f"{about}: a client that writes local time needs its zone in LEASEWAY_ROCKETMQ_ZONES"
+        )
 
     def fits(self, secret: str) -> bool:
         """Whether `secret` makes this signature; takes as long whatever the secret is."""
@@ -128,4 +132,6 @@ def _time(text: str) -> tuple[datetime, bool]:
             raise ValueError
         return datetime.strptime(text, "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC), False
     except (ValueError, OverflowError):
-        raise RocketError(Code.UNAUTHORIZED, f"{DATE_TIME} must be as 20260102T030405Z or 2026-01-02T03:04:05+08:00") from None
+        raise RocketError(
+            Code.UNAUTHORIZED, f"{DATE_TIME} must be as 20260102T030405Z or 2026-01-02T03:04:05+08:00"
+        ) from None

@@ -11,7 +11,14 @@ from facade.dialects.sqs.wire import shapes
 
 # Those that change nothing.
 READS: Final = frozenset(
-    ("GetQueueUrl", "ListQueues", "GetQueueAttributes", "ListQueueTags", "ListDeadLetterSourceQueues", "ListMessageMoveTasks")
+    (
+        "GetQueueUrl",
+        "ListQueues",
+        "GetQueueAttributes",
+        "ListQueueTags",
+        "ListDeadLetterSourceQueues",
+        "ListMessageMoveTasks",
+    )
 )
 ACTIONS: Final[dict[str, Action]] = {
     "CreateQueue": Action(shapes.CreateQueue, queues.create_queue),
@@ -27,7 +34,9 @@ ACTIONS: Final[dict[str, Action]] = {
     "DeleteMessage": Action(shapes.DeleteMessage, handles.delete_message),
     "DeleteMessageBatch": Action(shapes.DeleteMessageBatch, handles.delete_message_batch),
     "ChangeMessageVisibility": Action(shapes.ChangeMessageVisibility, handles.change_message_visibility),
-    "ChangeMessageVisibilityBatch": Action(shapes.ChangeMessageVisibilityBatch, handles.change_message_visibility_batch),
+    "ChangeMessageVisibilityBatch": Action(
+        shapes.ChangeMessageVisibilityBatch, handles.change_message_visibility_batch
+    ),
     "AddPermission": Action(shapes.AddPermission, permissions.add_permission),
     "RemovePermission": Action(shapes.RemovePermission, permissions.remove_permission),
     "TagQueue": Action(shapes.TagQueue, tags.tag_queue),

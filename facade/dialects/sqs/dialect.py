@@ -44,7 +44,12 @@ class SqsDialect:
         places = Places(settings, trust_proxy=settings.trust_proxy == "yes")
         limits, cool_down_s = LIMITS[settings.sqs_limits], settings.sqs_cool_down_s
         self._service = Service(
-            engine, places, limits, cool_down_s, is_open=settings.auth == "open", peers=peers_of(settings.auth, settings.trust_proxy)
+            engine,
+            places,
+            limits,
+            cool_down_s,
+            is_open=settings.auth == "open",
+            peers=peers_of(settings.auth, settings.trust_proxy),
         )
 
     def lanes(self, metrics: Metrics, hosts: Hosts | None) -> SqsLanes:
@@ -63,7 +68,9 @@ class SqsDialect:
                 return JsonExchange(self._service, scope, headers, *known)
             form = headers.get(b"content-type", b"").partition(b";")[0].strip().lower() == _FORM
             mine = form and (
-                headers.get(b"authorization", b"").startswith(_SIGNED) or is_own(scope["path"]) or _SIGNED in scope["query_string"]
+                headers.get(b"authorization", b"").startswith(_SIGNED)
+                or is_own(scope["path"])
+                or _SIGNED in scope["query_string"]
             )
         elif method == "GET":
             path, query = scope["path"], scope["query_string"]

@@ -134,7 +134,9 @@ class SqsExchange(Struct, gc=False):
     def _signer(self, body: bytes) -> Principal:
         claim = self._claimed()
         try:
-            return self.service.engine.callers.authenticate_signed(claim.key_id, lambda secret: claim.fits(secret, body), self._peer())
+            return self.service.engine.callers.authenticate_signed(
+                claim.key_id, lambda secret: claim.fits(secret, body), self._peer()
+            )
         except NotAuthenticated as error:
             if error.field != "signature":
                 raise
@@ -159,7 +161,9 @@ class SqsExchange(Struct, gc=False):
                 response.headers.append((b"retry-after", b"%d" % error.retry_after_s))
             return response
         if isinstance(error, ProblemError):
-            return self.refusal(SqsError(ACCESS_DENIED if error.code == "cross_site" else INVALID_PARAMETER, str(error)))
+            return self.refusal(
+                SqsError(ACCESS_DENIED if error.code == "cross_site" else INVALID_PARAMETER, str(error))
+            )
         return self.refusal(SqsError(INTERNAL_FAILURE, INTERNAL))
 
     def refusal(self, error: SqsError) -> Response:
@@ -201,7 +205,9 @@ class JsonExchange(SqsExchange, gc=False):
     def refusal(self, error: SqsError) -> Response:
         """See `SqsExchange`."""
         shape = error.shape
-        response = _json(shape.status, _encode({"__type": shape.type, "message": error.message.encode("utf-8", "replace").decode()}))
+        response = _json(
+            shape.status, _encode({"__type": shape.type, "message": error.message.encode("utf-8", "replace").decode()})
+        )
         response.headers.append((b"x-amzn-query-error", f"{shape.code};{_fault(error)}".encode("ascii")))
         return response
 
@@ -246,7 +252,9 @@ class QueryExchange(SqsExchange, gc=False):
         if action is None:
             raise self.not_there()
         if name not in SENDS and len(body) > REQUEST_BYTES:
-            raise SqsError(INVALID_PARAMETER, f"A request of {name} may have {REQUEST_BYTES} bytes, this one has {len(body)}.")
+            raise SqsError(
+                INVALID_PARAMETER, f"A request of {name} may have {REQUEST_BYTES} bytes, this one has {len(body)}."
+            )
         self.verb, self.long_poll = f"sqs.{name}", action.long_poll
         return self.run(action, by, self._input(action, fields))
 

@@ -86,7 +86,9 @@ class SqsLanes(Lanes):
     def route(self, number: int, lane: Lane) -> dict[Verb, str]:
         """See `Lanes`."""
         most_bytes, most_s = self._service.limits.batch_bytes, VISIBILITY_SECONDS[1]
-        return self._engine.routes.route(lane.by, lane.queue, lane.tag, number, some=1, most_bytes=most_bytes, most_leased_s=most_s)
+        return self._engine.routes.route(
+            lane.by, lane.queue, lane.tag, number, some=1, most_bytes=most_bytes, most_leased_s=most_s
+        )
 
     def error(self, verb: int, error: Exception, call: Sequence[Any], by: Principal | None) -> Response:
         """See `Lanes`."""

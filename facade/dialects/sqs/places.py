@@ -50,7 +50,9 @@ class Places:
         if found is None:
             s = self._settings
             by_account, by_region = "account" in self._by, "region" in self._by
-            found = Place(base.decode("latin-1"), account or s.sqs_account, region or s.sqs_region, by_account, by_region)
+            found = Place(
+                base.decode("latin-1"), account or s.sqs_account, region or s.sqs_region, by_account, by_region
+            )
             if host and len(self._known) < PLACES:
                 self._known[key] = found
         return found
@@ -70,7 +72,9 @@ class Places:
         signed = claimed_scope(headers.get(b"authorization", b""), scope.get("query_string", b""))
         key_id, region = signed or ("", "")
         if region and not _REGION.fullmatch(region):
-            raise SqsError(SIGNATURE_DOES_NOT_MATCH, f"Credential should be scoped to a valid region, not '{region[:40]}'.")
+            raise SqsError(
+                SIGNATURE_DOES_NOT_MATCH, f"Credential should be scoped to a valid region, not '{region[:40]}'."
+            )
         path = _ACCOUNT_OF_PATH.match(scope.get("path", ""))
         account = path[1] if path is not None else key_id if _ACCOUNT.fullmatch(key_id) else ""
         return account if "account" in self._by else "", region if "region" in self._by else ""

@@ -28,9 +28,12 @@ _TIME: Final = "%Y%m%dT%H%M%SZ"
 # Of each part that clients repeat. A head has 64 KiB at most, so a hostile client fills 8 MiB.
 _KEPT: Final = 128
 _KEY_ID: Final = re.compile(rf"[!-.0-~]{{1,{KEY_ID_CHARACTERS}}}")
-_CLAIMED: Final = re.compile(rb"AWS4-HMAC-SHA256 .*?Credential=([!-.0-~]{1,%d})/(?:[0-9]*/([^/,\s]*)/)?" % KEY_ID_CHARACTERS)
+_CLAIMED: Final = re.compile(
+    rb"AWS4-HMAC-SHA256 .*?Credential=([!-.0-~]{1,%d})/(?:[0-9]*/([^/,\s]*)/)?" % KEY_ID_CHARACTERS
+)
 _CLAIMED_IN_QUERY: Final = re.compile(
-    rb"X-Amz-Credential=([A-Za-z0-9_.~-]{1,%d})(?:/|%%2[Ff])(?:[0-9]*(?:/|%%2[Ff])([A-Za-z0-9_.~-]*)(?:/|%%2[Ff]))?" % KEY_ID_CHARACTERS
+    rb"X-Amz-Credential=([A-Za-z0-9_.~-]{1,%d})(?:/|%%2[Ff])(?:[0-9]*(?:/|%%2[Ff])([A-Za-z0-9_.~-]*)(?:/|%%2[Ff]))?"
+    % KEY_ID_CHARACTERS
 )
 # Whoever sees a request of ours may not turn it into another: these say where it goes, when, and
 # what it asks.
@@ -71,7 +74,8 @@ class Claim(Struct, frozen=True):
         age_s = (now - self.at).total_seconds()
         if not -SKEW_SECONDS <= age_s <= (SKEW_SECONDS if self.expires_s is None else self.expires_s):
             raise SqsError(
-                REQUEST_EXPIRED, f"Signature expired: {self.at_text} is not within {SKEW_SECONDS // 60} minutes of {now:{_TIME}}."
+                REQUEST_EXPIRED,
+                f"Signature expired: {self.at_text} is not within {SKEW_SECONDS // 60} minutes of {now:{_TIME}}.",
             )
 
     def fits(self, secret: str, body: bytes) -> bool:
@@ -120,9 +124,22 @@ def claim_of(asked: Asked) -> Claim | None:
     signed = parts["SignedHeaders"].split(";")
     _check_signed(signed, headers, presigned=expires is not None)
     if at_text[:8] != day:
-        raise SqsError(SIGNATURE_DOES_NOT_MATCH, f"The date in the credential's scope is not that of the request, {at_text}.")
+        raise SqsError(
+            SIGNATURE_DOES_NOT_MATCH, f"The date in the credential's scope is not that of the request, {at_text}."
+        )
     payload = _last(headers, "x-amz-content-sha256") or None
-    return Claim(key_id, day, region, at, at_text, signed, parts["Signature"], _canonical(asked, headers, signed), payload, expires)
+    return Claim(
+        key_id,
+        day,
+        region,
+        at,
+        at_text,
+        signed,
+        parts["Signature"],
+        _canonical(asked, headers, signed),
+        payload,
+        expires,
+    )
 
 
 def claimed_key_id(authorization: bytes, query: bytes) -> str | None:
@@ -137,7 +154,9 @@ def claimed_scope(authorization: bytes, query: bytes) -> tuple[str, str] | None:
     if found is None:
         return None
     key_id = found[1]
-    return (unquote_to_bytes(key_id) if b"%" in key_id else key_id).decode("latin-1"), (found[2] or b"").decode("latin-1")
+    return (unquote_to_bytes(key_id) if b"%" in key_id else key_id).decode("latin-1"), (found[2] or b"").decode(
+        "latin-1"
+    )
 
 
 def _incomplete(message: str) -> SqsError:
@@ -153,7 +172,9 @@ def _text(name: bytes) -> str:
 def _parts(authorization: str) -> tuple[str, dict[str, str]]:
     """The algorithm and the parts of an Authorization header. Not to be changed by who asks."""
     algorithm, _, rest = authorization.partition(" ")
-    return algorithm, {name.strip(): value.strip() for name, _, value in (part.partition("=") for part in rest.split(","))}
+    return algorithm, {
+        name.strip(): value.strip() for name, _, value in (part.partition("=") for part in rest.split(","))
+    }
 
 
 def _last(headers: Mapping[str, list[str]], name: str) -> str:
@@ -161,7 +182,11 @@ def _last(headers: Mapping[str, list[str]], name: str) -> str:
 
 
 def _fields(query: bytes) -> dict[str, str]:
-    return {name: unquote_to_bytes(value).decode("utf-8", "replace") for name, value in _pairs(query)} if b"X-Amz-" in query else {}
+    return (
+        {name: unquote_to_bytes(value).decode("utf-8", "replace") for name, value in _pairs(query)}
+        if b"X-Amz-" in query
+        else {}
+    )
 
 
 def _pairs(query: bytes) -> Iterable[tuple[str, str]]:
@@ -210,7 +235,9 @@ def _check_signed(signed: list[str], headers: Mapping[str, list[str]], *, presig
 def _canonical(asked: Asked, headers: Mapping[str, list[str]], signed: list[str]) -> str:
     """The canonical request without its last line, the hash of the payload."""
     query = _canonical_query(asked.query) if asked.query else ""
-    lines = "".join(f"{name}:{','.join(' '.join(value.split()) for value in headers.get(name, []))}\n" for name in signed)
+    lines = "".join(
+        f"{name}:{','.join(' '.join(value.split()) for value in headers.get(name, []))}\n" for name in signed
+    )
     return f"{asked.method}\n{_path(asked.path)}\n{query}\n{lines}\n{';'.join(signed)}"
 
 

@@ -78,4 +78,6 @@ class Handshakes:
         """Until the handshake is over; what is wrong with it is the client's business."""
         loop = asyncio.get_running_loop()
         with contextlib.suppress(OSError, TimeoutError):
-            await loop.connect_accepted_socket(self._protocol, stream, ssl=self._context, ssl_handshake_timeout=HANDSHAKE_S)
+            await loop.connect_accepted_socket(
+                self._protocol, stream, ssl=self._context, ssl_handshake_timeout=HANDSHAKE_S
+            )

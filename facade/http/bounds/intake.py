@@ -12,7 +12,9 @@ from facade.http.asgi import ClientGone, DirectBody
 from facade.http.bounds.shares import GAVE_WAY, Share, Shares
 from facade.http.problem import ProblemError
 
-BODY_BYTES = 16 * 1024 * 1024  # of one request: 100 messages x 1 MiB x base64 would be 140 MB; who sends large ones sends fewer
+BODY_BYTES = (
+    16 * 1024 * 1024
+)  # of one request: 100 messages x 1 MiB x base64 would be 140 MB; who sends large ones sends fewer
 HELD_REQUESTS = 25_000  # in hand at once, long polls too; each costs some KiB whatever its body
 
 
@@ -21,7 +23,9 @@ class Intake:
     returned.
     """
 
-    def __init__(self, body_bytes: int = BODY_BYTES, shares: Shares | None = None, held_requests: int = HELD_REQUESTS) -> None:
+    def __init__(
+        self, body_bytes: int = BODY_BYTES, shares: Shares | None = None, held_requests: int = HELD_REQUESTS
+    ) -> None:
         self._body_bytes = body_bytes
         self.shares = shares if shares is not None else Shares()
         self._held_requests = held_requests
@@ -34,7 +38,9 @@ class Intake:
             return f"{self.requests} requests are in hand"
         return f"requests hold {self.shares.held} bytes" if self.shares.is_full else "ok"
 
-    async def read(self, headers: Mapping[bytes, bytes], receive: Receive, most: int | None = None, holder: str = "") -> bytes:
+    async def read(
+        self, headers: Mapping[bytes, bytes], receive: Receive, most: int | None = None, holder: str = ""
+    ) -> bytes:
         """The whole body, of up to `most` bytes (None = BODY_BYTES), counted for `holder` while it
         comes. Raises ProblemError `body_too_large`, Overloaded, or ClientGone; then nothing stays
         counted.

@@ -108,7 +108,9 @@ def found() -> tuple[ctypes.PyDLL, str]:
             return _load(path), origin
         except NoLibraryError as error:
             wrong = wrong or error
-    raise wrong or NoLibraryError("the library is not there", f"{NAME} is not there (`make setup` builds it where cargo is)")
+    raise wrong or NoLibraryError(
+        "the library is not there", f"{NAME} is not there (`make setup` builds it where cargo is)"
+    )
 
 
 def loaded() -> ctypes.PyDLL:

@@ -22,7 +22,10 @@ HELD_BYTES: Final = 64 * 1024
 # Flags of a request; native/src/batch.rs has the same.
 MORE, OLD, WAITS = 1, 2, 4
 _ASGI: Final = {"version": "3.0", "spec_version": "2.3"}
-_FAILED: Final = ([(b"content-type", b"text/plain; charset=utf-8"), (b"content-length", b"21")], b"Internal Server Error")
+_FAILED: Final = (
+    [(b"content-type", b"text/plain; charset=utf-8"), (b"content-length", b"21")],
+    b"Internal Server Error",
+)
 _NO_BODY: Final = frozenset((204, 304))
 
 # Host and port.
@@ -44,7 +47,9 @@ class Way(Protocol):
         """The request has its reply, or will get none."""
 
 
-def scope_of(told: list[Any], here: Address | None, there: Address | None, scheme: str, state: dict[str, Any]) -> dict[str, Any]:
+def scope_of(
+    told: list[Any], here: Address | None, there: Address | None, scheme: str, state: dict[str, Any]
+) -> dict[str, Any]:
     """Returns ASGI's scope of a request as native/src/batch.rs tells it."""
     _, _, flags, _, method, path, query, headers, _ = told
     parts = iter(headers)
@@ -75,7 +80,9 @@ class Request:
     chunked = False
     left: int | None = None  # bytes of its body that its head has promised; None = it has promised none
 
-    def __init__(self, way: Way, connection: int, scope: dict[str, Any], body: bytes, flags: int, waited_us: int = 0) -> None:
+    def __init__(
+        self, way: Way, connection: int, scope: dict[str, Any], body: bytes, flags: int, waited_us: int = 0
+    ) -> None:
         """`waited_us`: how long the library had it in hand before."""
         self._waited_us = waited_us
         self.scope = scope

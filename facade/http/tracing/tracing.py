@@ -79,7 +79,9 @@ class Tracing:
             told["server.address"] = address
         if port:
             told["server.port"] = port
-        span = self._tracer.start_span("request", child_of(context), SpanKind.SERVER, attributes=told, start_time=began_ns(WAITED_S.get()))
+        span = self._tracer.start_span(
+            "request", child_of(context), SpanKind.SERVER, attributes=told, start_time=began_ns(WAITED_S.get())
+        )
         _current.set(RequestSpan(span, is_rpc=is_rpc) if span.is_recording() else None)
 
     def failed(self, error: BaseException) -> None:
@@ -143,7 +145,12 @@ class Tracing:
         perhaps = {"leaseway.reason": move.reason, "leaseway.task": move.task, "error.type": move.error}
         told |= {name: value for name, value in perhaps.items() if value}
         span = self._tracer.start_span(
-            f"{verb} {move.target}", ROOT, SpanKind.INTERNAL, told, [link_to(context, move.id)], start_time=move.began_ns
+            f"{verb} {move.target}",
+            ROOT,
+            SpanKind.INTERNAL,
+            told,
+            [link_to(context, move.id)],
+            start_time=move.began_ns,
         )
         if move.error:
             span.set_status(Status(StatusCode.ERROR))

@@ -41,7 +41,13 @@ def current(settings: Settings, environment: Mapping[str, str]) -> str:
     rows = []
     for field in dataclasses.fields(Settings):
         variable, value = _variable(field), getattr(settings, field.name)
-        origin = "environment" if variable in environment else "file" if environment.get(file_variable_of(field)) else "default"
+        origin = (
+            "environment"
+            if variable in environment
+            else "file"
+            if environment.get(file_variable_of(field))
+            else "default"
+        )
         rows.append((variable, _shown(field, value), origin))
     widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
     return "".join(f"{name:<{widths[0]}}  {value:<{widths[1]}}  {origin}\n" for name, value, origin in rows)
@@ -66,7 +72,9 @@ def markdown() -> str:
         "## The embedded stack\n\n" + _items(stack),
         _durability(),
         _keeping(),
-        "## Properties of the embedded broker\n\n```properties\n" + _properties({**BROKER_PROPERTIES, **replication(1)}) + "```\n",
+        "## Properties of the embedded broker\n\n```properties\n"
+        + _properties({**BROKER_PROPERTIES, **replication(1)})
+        + "```\n",
         "## Options of the embedded redis-server\n\n```properties\n" + _properties(REDIS_OPTIONS) + "```\n",
     ]
     return "\n".join(sections)
@@ -145,4 +153,9 @@ def _items(rows: Mapping[str, str]) -> str:
 
 
 def _item(text: str) -> str:
-    return textwrap.fill(text, 100, initial_indent="- ", subsequent_indent="  ", break_on_hyphens=False, break_long_words=False) + "\n"
+    return (
+        textwrap.fill(
+            text, 100, initial_indent="- ", subsequent_indent="  ", break_on_hyphens=False, break_long_words=False
+        )
+        + "\n"
+    )

@@ -98,7 +98,9 @@ def _port(text: str) -> int:
 def _listen_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--host", help="address to listen on (default 127.0.0.1)")
     parser.add_argument("--port", type=_port, help="port to listen on, 0 = a free one (default 9400)")
-    parser.add_argument("--rocketmq-port", type=_port, help="port for RocketMQ 5 clients (gRPC), 0 = a free one (default: none)")
+    parser.add_argument(
+        "--rocketmq-port", type=_port, help="port for RocketMQ 5 clients (gRPC), 0 = a free one (default: none)"
+    )
     parser.add_argument("--workers", type=_worker_count, default=1, help="facade worker processes (default 1)")
     parser.add_argument("--auth", choices=("open", "required"), help="open (loopback only, the default) or required")
 
@@ -112,14 +114,18 @@ def _listen_settings(given: argparse.Namespace) -> dict[str, Any]:
 
 
 def _up_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--data", type=Path, default=Path(".data"), help="folder of all data, made when missing (default .data)")
+    parser.add_argument(
+        "--data", type=Path, default=Path(".data"), help="folder of all data, made when missing (default .data)"
+    )
     parser.add_argument(
         "--durable",
         choices=("page-cache", "fsync"),
         help="when a send is answered: page-cache (the default: survives kill -9 of Kafka, not a power cut) or fsync",
     )
     console = parser.add_mutually_exclusive_group()
-    console.add_argument("--console-port", type=_port, default=0, help="port of the console (default: one beside that of the service)")
+    console.add_argument(
+        "--console-port", type=_port, default=0, help="port of the console (default: one beside that of the service)"
+    )
     console.add_argument("--no-console", dest="console_port", action="store_const", const=None, help="start no console")
     aside = parser.add_mutually_exclusive_group()
     aside.add_argument(
@@ -256,7 +262,9 @@ def _demo(given: argparse.Namespace) -> int:
 
 
 def _spark_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("job", nargs=argparse.REMAINDER, metavar="JOB", help="a PySpark file and its arguments, or `shell`")
+    parser.add_argument(
+        "job", nargs=argparse.REMAINDER, metavar="JOB", help="a PySpark file and its arguments, or `shell`"
+    )
 
 
 def _spark(given: argparse.Namespace) -> int:
@@ -276,7 +284,9 @@ def _zip(given: argparse.Namespace) -> int:
 
 
 def _verify_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--queue", action="append", default=[], metavar="NAME", help="a queue to verify, may be repeated (default: all)")
+    parser.add_argument(
+        "--queue", action="append", default=[], metavar="NAME", help="a queue to verify, may be repeated (default: all)"
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of lines")
     spark_options.data_argument(parser)
 
@@ -291,7 +301,9 @@ def _verify(given: argparse.Namespace) -> int:
 
 def _rebuild_arguments(parser: argparse.ArgumentParser) -> None:
     which = parser.add_mutually_exclusive_group(required=True)
-    which.add_argument("--queue", action="append", default=[], metavar="NAME", help="a queue to rebuild, may be repeated")
+    which.add_argument(
+        "--queue", action="append", default=[], metavar="NAME", help="a queue to rebuild, may be repeated"
+    )
     which.add_argument("--all", action="store_true", help="all queues")
     spark_options.data_argument(parser)
 
@@ -313,11 +325,17 @@ def _seal_arguments(parser: argparse.ArgumentParser) -> None:
         help="seal again what LEASEWAY_SECRET_OLD has sealed, and seal the records of these names as the list has them; "
         "without names a terminal is asked, and nothing else is adopted",
     )
-    adopt.add_argument("--adopt-listed", type=Path, metavar="FILE", help="the same for the names in a list that this command printed")
-    parser.add_argument(
-        "--copied", action="store_true", help="the topic is a copy from another cluster: offer what the secret sealed there"
+    adopt.add_argument(
+        "--adopt-listed", type=Path, metavar="FILE", help="the same for the names in a list that this command printed"
     )
-    parser.add_argument("--drop", action="store_true", help="delete what does not count, where nothing else of its key does")
+    parser.add_argument(
+        "--copied",
+        action="store_true",
+        help="the topic is a copy from another cluster: offer what the secret sealed there",
+    )
+    parser.add_argument(
+        "--drop", action="store_true", help="delete what does not count, where nothing else of its key does"
+    )
     spark_options.data_argument(parser)
 
 
@@ -333,7 +351,9 @@ def _seal(given: argparse.Namespace) -> int:
     return status
 
 
-def _command(name: str, arguments: Callable[[argparse.ArgumentParser], None], run: Callable[[argparse.Namespace], int]) -> Command:
+def _command(
+    name: str, arguments: Callable[[argparse.ArgumentParser], None], run: Callable[[argparse.Namespace], int]
+) -> Command:
     return Command(name, LOCAL[name], arguments, run)
 
 

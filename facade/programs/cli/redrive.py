@@ -38,9 +38,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of `redrive`."""
     from spark.arguments import choice_arguments
 
-    parser.add_argument("--dry-run", action="store_true", help="say how many dead letters would be moved, and move none")
-    parser.add_argument("--rate", type=int, default=0, metavar="N", help="at most N dead letters a second (default 0: as fast as it goes)")
-    parser.add_argument("--endpoint", metavar="URL", help="of the service (default: of --data, else http://127.0.0.1:9400)")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="say how many dead letters would be moved, and move none"
+    )
+    parser.add_argument(
+        "--rate",
+        type=int,
+        default=0,
+        metavar="N",
+        help="at most N dead letters a second (default 0: as fast as it goes)",
+    )
+    parser.add_argument(
+        "--endpoint", metavar="URL", help="of the service (default: of --data, else http://127.0.0.1:9400)"
+    )
     parser.add_argument("--key", metavar="ID:SECRET", help="access key, when the service asks for one")
     choice_arguments(parser)
 
@@ -94,7 +104,9 @@ def _run(service: Service, given: argparse.Namespace, say: Say) -> int:
         if any(outcome.others for outcome in done):
             done = _looked_up(done, given)
     for one in done:
-        say(f"{one.queue}: {one.chosen} dead letters chosen, {one.moved} moved, {one.failed} failed, {one.others} settled by others")
+        say(
+            f"{one.queue}: {one.chosen} dead letters chosen, {one.moved} moved, {one.failed} failed, {one.others} settled by others"
+        )
     return 1 if any(outcome.failed for outcome in done) else 0
 
 
@@ -112,7 +124,11 @@ def _redrive(service: Service, folder: Path, given: argparse.Namespace, say: Say
     while ids := list(itertools.islice(addresses, TASK_IDS)):
         tell("redrive", f"{done.queue}: moving {len(ids):,} dead letters, {done.chosen:,} before")
         task = service.redrive(done.queue, ids, given.rate)
-        done.chosen, done.moved, done.failed = done.chosen + len(ids), done.moved + task["moved"], done.failed + task["failed"]
+        done.chosen, done.moved, done.failed = (
+            done.chosen + len(ids),
+            done.moved + task["moved"],
+            done.failed + task["failed"],
+        )
         if task["status"] != "completed":
             say(f"{done.queue}: task {task['id']} is {task['status']} {task['failure']}".rstrip())
             done.failed += len(ids) - task["moved"] - task["failed"]

@@ -82,12 +82,18 @@ async def _with_sealing(settings: EngineSettings, wish: Wish) -> tuple[int, list
             return (EXIT_NOT_SEALED if found else EXIT_SEALED), [*_shown(found), _count(found)]
         names = set(wish.names) & {one.name for one in _open(found)}
         if unknown := sorted(set(wish.names) - names):
-            raise StackError(f"no record that may be adopted is named {unknown[0]!r}: it has changed, or it is barred; nothing was sealed")
+            raise StackError(
+                f"no record that may be adopted is named {unknown[0]!r}: it has changed, or it is barred; nothing was sealed"
+            )
         if wish.adopt and not wish.names and wish.ask is not None:
             names = await asyncio.to_thread(_asked, _open(found), wish.ask)
         done = await sealing.seal(names, drop=wish.drop)
         line = f"sealed again {done.resealed}, adopted {done.adopted}, dropped {done.dropped}, left {len(done.left)}"
-        hint = ["# name what to adopt: leaseway seal --adopt NAME..., or --adopt-listed FILE"] if wish.adopt and _open(done.left) else []
+        hint = (
+            ["# name what to adopt: leaseway seal --adopt NAME..., or --adopt-listed FILE"]
+            if wish.adopt and _open(done.left)
+            else []
+        )
         return (EXIT_NOT_SEALED if done.left else EXIT_SEALED), [*_shown(done.left), *hint, f"# {line}"]
 
     return await between(wire_sealing(settings, copied=wish.copied), work)
@@ -118,7 +124,9 @@ def _asked(found: Sequence[Candidate], ask: Ask) -> set[str]:
     for kind, members in groupby(found, key=lambda one: one.key.partition("/")[0]):
         group = list(members)
         text = "\n".join(_shown(group))
-        answer = ask(f"{text}\nadopt {'this record' if len(group) == 1 else f'all {len(group)} records'} of kind {kind!r}? [y/N/each] ")
+        answer = ask(
+            f"{text}\nadopt {'this record' if len(group) == 1 else f'all {len(group)} records'} of kind {kind!r}? [y/N/each] "
+        )
         if _is(answer, "yes"):
             chosen.update(one.name for one in group)
         elif _is(answer, "each"):

@@ -14,7 +14,9 @@ from facade.programs.stack.processes.errors import StackError
 
 def data_argument(parser: argparse.ArgumentParser) -> None:
     """Adds --data."""
-    parser.add_argument("--data", type=Path, help="folder of a running `leaseway up` (default: Kafka and Redis of LEASEWAY_*)")
+    parser.add_argument(
+        "--data", type=Path, help="folder of a running `leaseway up` (default: Kafka and Redis of LEASEWAY_*)"
+    )
 
 
 def sql_arguments(parser: argparse.ArgumentParser) -> None:
@@ -111,7 +113,9 @@ def redrive(given: argparse.Namespace, say: Callable[[str], None]) -> int:
 
 def zip_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of `spark-zip`."""
-    parser.add_argument("out", type=Path, nargs="?", default=Path("leaseway-spark.zip"), help="the file (default leaseway-spark.zip)")
+    parser.add_argument(
+        "out", type=Path, nargs="?", default=Path("leaseway-spark.zip"), help="the file (default leaseway-spark.zip)"
+    )
 
 
 def write_zip(given: argparse.Namespace, say: Callable[[str], None]) -> int:

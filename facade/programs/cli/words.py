@@ -33,7 +33,10 @@ LOCAL: Final[dict[str, str | None]] = {
 
 # The module of each has it as `command`.
 REMOTE: Final[dict[str, tuple[str, str]]] = {
-    "queue": ("facade.programs.cli.nouns.queue", "list, create, change, pause, purge and delete queues, and unpark their groups"),
+    "queue": (
+        "facade.programs.cli.nouns.queue",
+        "list, create, change, pause, purge and delete queues, and unpark their groups",
+    ),
     "tag": ("facade.programs.cli.nouns.tag", "list, create, pause, seek and delete tags of a queue"),
     "message": ("facade.programs.cli.nouns.message", "send, receive, settle, search, copy and delete messages"),
     "dlq": ("facade.programs.cli.nouns.dlq", "look at dead letters, and redrive them"),

@@ -69,7 +69,9 @@ class Client:
         """What a POST answers, which may take `wait_s` longer than other requests."""
         return self.call("POST", path, body, wait_s=wait_s)
 
-    def entries(self, path: str, field: str, *, after: str = "next", limit: int | None = None, **query: Any) -> Iterator[Any]:
+    def entries(
+        self, path: str, field: str, *, after: str = "next", limit: int | None = None, **query: Any
+    ) -> Iterator[Any]:
         """The entries of `field` over all pages, as of `pages`."""
         return chain.from_iterable(self.pages(path, field, after=after, limit=limit, **query))
 
@@ -88,7 +90,9 @@ class Client:
             if place is None:
                 return
 
-    def call(self, method: str, path: str, body: Any = None, *, query: Mapping[str, Any] | None = None, wait_s: float = 0.0) -> Any:
+    def call(
+        self, method: str, path: str, body: Any = None, *, query: Mapping[str, Any] | None = None, wait_s: float = 0.0
+    ) -> Any:
         """The JSON object that a request is answered with; None = 204, which has no body. Raises
         Refused, Unreachable, Failure.
         """
@@ -220,7 +224,9 @@ def _http(at: Connection, timeout: float) -> http.client.HTTPConnection:
 def _unreached(at: Connection, error: OSError) -> Failure:
     verified = getattr(error, "verify_message", "")
     if verified:
-        return Failure(f"{at.endpoint} has a certificate that can't be trusted: {verified} (--ca-file names a CA)", NOT_ALLOWED)
+        return Failure(
+            f"{at.endpoint} has a certificate that can't be trusted: {verified} (--ca-file names a CA)", NOT_ALLOWED
+        )
     return Unreachable(f"{at.endpoint} can't be reached: {_said(error)}")
 
 

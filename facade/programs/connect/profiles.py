@@ -20,7 +20,12 @@ from facade.programs.connect.failures import WRONG_USE, Failure
 LOCAL_ENDPOINT: Final = "http://127.0.0.1:9400"
 TIMEOUT_S: Final = 30.0
 MOST_TIMEOUT_S: Final = 86_400
-ENDPOINT, KEY_ID, KEY_SECRET, PROFILE = "LEASEWAY_ENDPOINT", "LEASEWAY_KEY_ID", "LEASEWAY_KEY_SECRET", "LEASEWAY_PROFILE"
+ENDPOINT, KEY_ID, KEY_SECRET, PROFILE = (
+    "LEASEWAY_ENDPOINT",
+    "LEASEWAY_KEY_ID",
+    "LEASEWAY_KEY_SECRET",
+    "LEASEWAY_PROFILE",
+)
 _FIELDS: Final[dict[str, type | tuple[type, ...]]] = {
     "endpoint": str,
     "key_id": str,

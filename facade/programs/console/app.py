@@ -11,7 +11,18 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from facade.programs.console.order import Order
-from facade.programs.console.routes import access, definitions, messages, overview, queue, queues, sign_in, tags, tasks, watching
+from facade.programs.console.routes import (
+    access,
+    definitions,
+    messages,
+    overview,
+    queue,
+    queues,
+    sign_in,
+    tags,
+    tasks,
+    watching,
+)
 from facade.programs.console.web.calls import Calls
 from facade.programs.console.web.guard import Guard
 from facade.programs.console.web.pages import Pages

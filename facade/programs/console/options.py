@@ -18,14 +18,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--ca-file", default="", help="file of the CA that has signed the certificate of the service")
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default 127.0.0.1)")
     parser.add_argument("--port", type=int, default=PORT, help=f"port to listen on (default {PORT})")
-    parser.add_argument("--hosts", default="", help="further names under which browsers reach it, with commas in between")
-    parser.add_argument("--key-file", type=Path, help="file with a secret that seals sessions, so that they outlive the process")
-    parser.add_argument("--idle-minutes", type=float, default=IDLE_S / 60, help="a session that is not used for so long ends (default 60)")
-    parser.add_argument("--timeout", type=float, default=TIMEOUT_S, help="seconds that the service may take to answer (default 5)")
-    parser.add_argument("--reports", default="", help="folder that `leaseway report --out` writes to: causes of dead letters are shown")
+    parser.add_argument(
+        "--hosts", default="", help="further names under which browsers reach it, with commas in between"
+    )
+    parser.add_argument(
+        "--key-file", type=Path, help="file with a secret that seals sessions, so that they outlive the process"
+    )
+    parser.add_argument(
+        "--idle-minutes",
+        type=float,
+        default=IDLE_S / 60,
+        help="a session that is not used for so long ends (default 60)",
+    )
+    parser.add_argument(
+        "--timeout", type=float, default=TIMEOUT_S, help="seconds that the service may take to answer (default 5)"
+    )
+    parser.add_argument(
+        "--reports", default="", help="folder that `leaseway report --out` writes to: causes of dead letters are shown"
+    )
     parser.add_argument("--tls-cert", default="", help="file with a certificate, for HTTPS")
     parser.add_argument("--tls-key", default="", help="file with its key")
-    parser.add_argument("--behind-https", action="store_true", help="a proxy before it speaks HTTPS, so cookies are for HTTPS alone")
+    parser.add_argument(
+        "--behind-https", action="store_true", help="a proxy before it speaks HTTPS, so cookies are for HTTPS alone"
+    )
 
 
 def run(given: argparse.Namespace, say: Callable[[str], None]) -> int:
@@ -84,5 +99,7 @@ def _key(file: Path | None) -> str:
     except (OSError, UnicodeDecodeError) as error:
         raise StackError(f"--key-file {file} can't be read: {error}") from None
     if len(key) < 16:
-        raise StackError(f"--key-file {file} has {len(key)} characters, 16 are the least: `openssl rand -base64 32` makes one")
+        raise StackError(
+            f"--key-file {file} has {len(key)} characters, 16 are the least: `openssl rand -base64 32` makes one"
+        )
     return key

@@ -85,12 +85,16 @@ def checks(outcome: Outcome) -> list[Check]:
     dead = sum(column.dead for column in columns(outcome))
     found.append(
         Check(
-            len(dead_letters) == dead, f"{len(dead_letters):,} dead letters in {outcome.dead_letter_queue} = {dead:,} dead under the tags"
+            len(dead_letters) == dead,
+            f"{len(dead_letters):,} dead letters in {outcome.dead_letter_queue} = {dead:,} dead under the tags",
         )
     )
     whole = sum(1 for dead_letter in dead_letters if dead_letter["origin"]["receive_count"] == MOST_RECEIVES)
     found.append(
-        Check(whole == len(dead_letters), f"{whole:,} of {len(dead_letters):,} dead letters died after {MOST_RECEIVES} deliveries")
+        Check(
+            whole == len(dead_letters),
+            f"{whole:,} of {len(dead_letters):,} dead letters died after {MOST_RECEIVES} deliveries",
+        )
     )
     return found
 
@@ -115,7 +119,9 @@ def _checks_of(outcome: Outcome, column: Column) -> list[Check]:
     wanted = {sent_id for sent_id, row in outcome.sent.rows.items() if tag.wants(row)}
     acked = set(_sum(outcome, tag, lambda tally: tally.acked))
     dead = {dead_letter["origin"]["original_id"] for dead_letter in dead_letters_of(outcome, tag)}
-    failed = {failed_id for duty, tally in outcome.tallies.items() if duty.tag == tag.name for failed_id in tally.failures}
+    failed = {
+        failed_id for duty, tally in outcome.tallies.items() if duty.tag == tag.name for failed_id in tally.failures
+    }
     adds_up = column.matching == column.acked + column.dead
     each_once = acked | dead == wanted and not acked & dead and not column.acked_twice
     return [

@@ -77,9 +77,14 @@ def position_of(row: Row) -> tuple[float, float]:
     if box is None:
         raise BadRow("state unknown", f"state {row['state']!r} is none of the {len(BOXES)} we know")
     latitude, longitude = _degrees(row, "latitude"), _degrees(row, "longitude")
-    for name, value, least, most in (("latitude", latitude, box.south, box.north), ("longitude", longitude, box.west, box.east)):
+    for name, value, least, most in (
+        ("latitude", latitude, box.south, box.north),
+        ("longitude", longitude, box.west, box.east),
+    ):
         if not least <= value <= most:
-            raise BadRow(f"{name} outside its state", f"{name} {value:.2f}, but {row['state']} lies between {least} and {most}")
+            raise BadRow(
+                f"{name} outside its state", f"{name} {value:.2f}, but {row['state']} lies between {least} and {most}"
+            )
     return latitude, longitude
 
 

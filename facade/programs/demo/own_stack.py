@@ -29,7 +29,20 @@ def own_stack() -> Iterator[str]:
     """
     with tempfile.TemporaryDirectory(prefix="leaseway-demo-", ignore_cleanup_errors=True) as folder:
         data, log = Path(folder) / "data", Path(folder) / "up.log"
-        command = [sys.executable, "-m", "facade", "up", "--data", str(data), "--host", "127.0.0.1", "--port", "0", "--auth", "open"]
+        command = [
+            sys.executable,
+            "-m",
+            "facade",
+            "up",
+            "--data",
+            str(data),
+            "--host",
+            "127.0.0.1",
+            "--port",
+            "0",
+            "--auth",
+            "open",
+        ]
         command += ["--no-console"]
         with log.open("wb") as output:
             # A group of its own: Ctrl-C is for the demo, which then stops the stack, once.

@@ -42,7 +42,9 @@ def _section(title: str, lines: Sequence[str]) -> str:
 
 def _dead_letters_title(outcome: Outcome) -> str:
     reasons = ", ".join(sorted({dead_letter["origin"]["reason"] for dead_letter in outcome.dead_letters}))
-    return f"Dead letters: {len(outcome.dead_letters):,} in {outcome.dead_letter_queue}" + (f" (reason: {reasons})" if reasons else "")
+    return f"Dead letters: {len(outcome.dead_letters):,} in {outcome.dead_letter_queue}" + (
+        f" (reason: {reasons})" if reasons else ""
+    )
 
 
 def _tags_table(outcome: Outcome) -> list[str]:
@@ -51,7 +53,9 @@ def _tags_table(outcome: Outcome) -> list[str]:
     def figures(name: str, of: str) -> list[str]:
         return [name, *(f"{getattr(column, of):,}" for column in found)]
 
-    read = [f"{outcome.sent.read:,} rows read, {len(outcome.sent.rows):,} sent in {outcome.sent.batches} atomic batches of at most 100"]
+    read = [
+        f"{outcome.sent.read:,} rows read, {len(outcome.sent.rows):,} sent in {outcome.sent.batches} atomic batches of at most 100"
+    ]
     return read + table(
         [
             ["", *(f"tag {column.tag.name}" for column in found)],
@@ -111,7 +115,12 @@ def _speeds(outcome: Outcome) -> list[str]:
     return table(
         [
             ["sent", f"{sent:,} messages", f"in {sending_s:.2f} s", f"{_rate(sent, sending_s):,.0f}/s"],
-            ["received a first time", f"{first:,} messages", f"in {receiving_s:.2f} s", f"{_rate(first, receiving_s):,.0f}/s"],
+            [
+                "received a first time",
+                f"{first:,} messages",
+                f"in {receiving_s:.2f} s",
+                f"{_rate(first, receiving_s):,.0f}/s",
+            ],
         ]
     )
 

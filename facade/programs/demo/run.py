@@ -28,7 +28,9 @@ TAGS = (Tag("all", "every row", None), Tag("pacific", f"state is one of {' '.joi
 
 def main(arguments: Sequence[str] = ()) -> int:
     """`run` with options as words."""
-    parser = argparse.ArgumentParser(prog="leaseway demo", description="Stream a real data set through a queue and show what went where.")
+    parser = argparse.ArgumentParser(
+        prog="leaseway demo", description="Stream a real data set through a queue and show what went where."
+    )
     add_arguments(parser)
     return run(parser.parse_args(arguments))
 
@@ -101,7 +103,11 @@ def _create(client: Client, queue: str, dead_letter_queue: str) -> None:
         client.call(
             "POST",
             f"/v1/queues/{queue}/tags",
-            {"name": tag.name, "start_at_ms": 0, "filter": {"operator": "OR", "conditions": wanted} if wanted else None},
+            {
+                "name": tag.name,
+                "start_at_ms": 0,
+                "filter": {"operator": "OR", "conditions": wanted} if wanted else None,
+            },
         )
 
 
@@ -115,7 +121,10 @@ def _watch(client: Client, flow: Flow, dead_letter_queue: str) -> list[Json]:
     while True:
         sent_all = flow.sent.ended > 0.0
         dead_letters = client.browse(dead_letter_queue)
-        dead = {tag.name: sum(1 for dead_letter in dead_letters if dead_letter["origin"]["from_tag"] == tag.name) for tag in TAGS}
+        dead = {
+            tag.name: sum(1 for dead_letter in dead_letters if dead_letter["origin"]["from_tag"] == tag.name)
+            for tag in TAGS
+        }
         wanted = {tag.name: sum(1 for row in list(flow.sent.rows.values()) if tag.wants(row)) for tag in TAGS}
         over = sent_all and all(flow.settled(name) + dead[name] >= wanted[name] for name in wanted)
         now = time.monotonic()

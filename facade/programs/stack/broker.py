@@ -25,7 +25,9 @@ STOP_S = 20.0
 LOG_SETTINGS = Path(__file__).with_name("log4j2.xml")
 
 
-def properties(folder: Path, identity: Identity, credentials: Credentials, more_super_users: Sequence[str] = ()) -> dict[str, str]:
+def properties(
+    folder: Path, identity: Identity, credentials: Credentials, more_super_users: Sequence[str] = ()
+) -> dict[str, str]:
     """All properties of the embedded broker: the shared table and what depends on this folder.
 
     It has a listener for the service, which knows a password, and one for tools of this machine,
@@ -53,7 +55,9 @@ def properties(folder: Path, identity: Identity, credentials: Credentials, more_
     }
 
 
-def program(data: DataFolder, environment: dict[str, str], more_super_users: Sequence[str] = (), start_s: float = START_S) -> Program:
+def program(
+    data: DataFolder, environment: dict[str, str], more_super_users: Sequence[str] = (), start_s: float = START_S
+) -> Program:
     """Write the broker's files, format its storage when that was never finished, and say how to run
     it. `more_super_users` are for tests.
 
@@ -71,7 +75,16 @@ def program(data: DataFolder, environment: dict[str, str], more_super_users: Seq
             _write(file, said, folder)
 
     _write(file, said, folder)
-    words = ("format", "-t", identity.cluster_id, "-c", str(file), "--add-scram", credentials.scram, "--ignore-formatted")
+    words = (
+        "format",
+        "-t",
+        identity.cluster_id,
+        "-c",
+        str(file),
+        "--add-scram",
+        credentials.scram,
+        "--ignore-formatted",
+    )
     _format(folder, java, words, environment, start_s)
     return Program(
         name="Kafka",
@@ -122,7 +135,9 @@ async def answers(port: int) -> bool:
     return await kafka_at(("127.0.0.1", port)) is None
 
 
-def _format(folder: Path, java: tuple[str, ...], words: tuple[str, ...], environment: dict[str, str], within_s: float) -> None:
+def _format(
+    folder: Path, java: tuple[str, ...], words: tuple[str, ...], environment: dict[str, str], within_s: float
+) -> None:
     """The mark is written last, so a kill in the middle means formatting again; formatted folders
     are left as they are.
     """

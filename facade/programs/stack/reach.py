@@ -101,7 +101,11 @@ async def _ask(place: Place, request: bytes, size: int, tls: ssl.SSLContext | No
     """The first `size` bytes of the answer, or why there is none."""
     try:
         async with asyncio.timeout(ANSWER_S):
-            opening = asyncio.open_unix_connection(place) if isinstance(place, str) else asyncio.open_connection(*place, ssl=tls)
+            opening = (
+                asyncio.open_unix_connection(place)
+                if isinstance(place, str)
+                else asyncio.open_connection(*place, ssl=tls)
+            )
             reader, writer = await opening
             try:
                 writer.write(request)

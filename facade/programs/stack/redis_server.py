@@ -57,7 +57,9 @@ def url_of(socket: Path) -> str:
     return f"unix://{quote(str(socket))}?db=0"
 
 
-def program(folder: Path, socket: Path, environment: dict[str, str], port: int = 0, start_s: float = START_S) -> Program:
+def program(
+    folder: Path, socket: Path, environment: dict[str, str], port: int = 0, start_s: float = START_S
+) -> Program:
     """Write the file of redis-server and say how to run it. Raises StackError when there is no
     redis-server.
     """

@@ -85,7 +85,14 @@ def up(order: Order, say: Callable[[str], None]) -> None:
         folder.close()
 
 
-def _run(folder: DataFolder, settings: Settings, socket: Path, worker_count: int, say: Callable[[str], None], console_port: int) -> None:
+def _run(
+    folder: DataFolder,
+    settings: Settings,
+    socket: Path,
+    worker_count: int,
+    say: Callable[[str], None],
+    console_port: int,
+) -> None:
     """Runs the stack until it is asked to stop; once more with other ports when somebody took one
     of Kafka's before Kafka, which needs seconds, had it.
     """
@@ -110,7 +117,13 @@ class Stack:
     """The running stack of one folder. `run` may be called once. `console_port` 0 = no console."""
 
     def __init__(
-        self, folder: DataFolder, settings: Settings, socket: Path, worker_count: int, say: Callable[[str], None], console_port: int = 0
+        self,
+        folder: DataFolder,
+        settings: Settings,
+        socket: Path,
+        worker_count: int,
+        say: Callable[[str], None],
+        console_port: int = 0,
     ) -> None:
         self._folder = folder
         self._settings = settings
@@ -155,14 +168,22 @@ class Stack:
         await self._wait_ready()
         self._say(f"ready after {time.monotonic() - began:.1f} s")
         await self._start_console(group)
-        self._say(welcome(self._settings, self._folder.path, console.url_of(self._console_port) if self._console else ""))
+        self._say(
+            welcome(self._settings, self._folder.path, console.url_of(self._console_port) if self._console else "")
+        )
 
     async def _start_console(self, group: Group) -> None:
         """Messages need no console, so the stack goes on without one that does not start."""
         if not self._console_port:
             return
         self._folder.secret(console.KEY)
-        (child,) = group.add([console.program(self._settings, self._console_port, self._folder.path, self._folder.logs, self._environment)])
+        (child,) = group.add(
+            [
+                console.program(
+                    self._settings, self._console_port, self._folder.path, self._folder.logs, self._environment
+                )
+            ]
+        )
         try:
             await child.start()
         except StackError as error:
@@ -178,7 +199,9 @@ class Stack:
             return
         bound_s = self._settings.start_wait_s + workers.START_S
         words = ("-m", "facade", "prepare", "--settings-on-stdin")
-        await run_once((sys.executable, *words), without(self._environment, PREFIX), workers.written(self._settings), bound_s)
+        await run_once(
+            (sys.executable, *words), without(self._environment, PREFIX), workers.written(self._settings), bound_s
+        )
         self._folder.note_prepared(prefix)
 
     def _worker_programs(self) -> list[Program]:
@@ -215,13 +238,19 @@ class Stack:
             },
             "redis": {"pid": redis.pid, "url": self._settings.redis_url},
             "facades": [{"pid": child.pid} for child in self._facades if child.pid],
-            **({"console": {"pid": self._console.pid, "url": console.url_of(self._console_port)}} if self._console else {}),
+            **(
+                {"console": {"pid": self._console.pid, "url": console.url_of(self._console_port)}}
+                if self._console
+                else {}
+            ),
         }
         try:
             self._folder.write_run(running)
         except OSError as error:
             if self._later is None:
-                self._say(f"run.json can't be written and has older pids: {error}; trying again every {WRITE_AGAIN_S:.0f} s")
+                self._say(
+                    f"run.json can't be written and has older pids: {error}; trying again every {WRITE_AGAIN_S:.0f} s"
+                )
             else:
                 self._later.cancel()
             self._later = asyncio.get_running_loop().call_later(WRITE_AGAIN_S, self._write_run)

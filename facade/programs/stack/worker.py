@@ -70,7 +70,9 @@ class Server(uvicorn.Server):
         """As uvicorn's: start the app, then listen."""
         await super().startup([] if self._native else sockets)
         if self._native and self.started and sockets:
-            self._ended = listen(sockets[0], self.config, self.server_state, self.lifespan.state, self._routes, self._certificate)
+            self._ended = listen(
+                sockets[0], self.config, self.server_state, self.lifespan.state, self._routes, self._certificate
+            )
         # What was imported and set up lives as long as the process: the collector need not look at
         # it again and again. Requests leave no cycles behind, so it need not look often either:
         # with Python's own 700 it took 5% of the CPU under load.

@@ -25,7 +25,9 @@ STOP_S = 10.0
 MEMORY = {"MALLOC_ARENA_MAX": "2", "MALLOC_MMAP_THRESHOLD_": "262144"}
 
 
-def programs(settings: Settings, count: int, run_folder: Path, logs: Path | None, environment: dict[str, str]) -> list[Program]:
+def programs(
+    settings: Settings, count: int, run_folder: Path, logs: Path | None, environment: dict[str, str]
+) -> list[Program]:
     """`count` workers that share one port.
 
     `run_folder` takes their ready files; `logs` (None: our own output) their output; `environment`
@@ -33,7 +35,10 @@ def programs(settings: Settings, count: int, run_folder: Path, logs: Path | None
     """
     base = MEMORY | without(environment, PREFIX)
     start_s = START_S + settings.start_wait_s
-    return [_program(number, run_folder, logs, base, written(_named(settings, number, count)), start_s) for number in range(count)]
+    return [
+        _program(number, run_folder, logs, base, written(_named(settings, number, count)), start_s)
+        for number in range(count)
+    ]
 
 
 def _named(settings: Settings, number: int, count: int) -> Settings:
@@ -46,7 +51,9 @@ def _named(settings: Settings, number: int, count: int) -> Settings:
 
 def written(settings: Settings) -> bytes:
     """Settings for a process that is told `--settings-on-stdin`."""
-    return json.dumps({variable_of(field.name): str(getattr(settings, field.name)) for field in dataclasses.fields(settings)}).encode()
+    return json.dumps(
+        {variable_of(field.name): str(getattr(settings, field.name)) for field in dataclasses.fields(settings)}
+    ).encode()
 
 
 def read_settings(text: bytes) -> Settings:
@@ -75,7 +82,9 @@ async def http_status(host: str, port: int, path: str, *, tls: bool = False) -> 
     return int(words[1]) if len(words) > 1 and words[1].isdigit() else 0
 
 
-def _program(number: int, run_folder: Path, logs: Path | None, environment: dict[str, str], settings: bytes, start_s: float) -> Program:
+def _program(
+    number: int, run_folder: Path, logs: Path | None, environment: dict[str, str], settings: bytes, start_s: float
+) -> Program:
     ready_file = run_folder / f"facade-{number}.ready"
 
     async def ready(pid: int) -> bool:
@@ -84,7 +93,15 @@ def _program(number: int, run_folder: Path, logs: Path | None, environment: dict
 
     return Program(
         name=f"facade worker {number}",
-        command=(sys.executable, "-m", "facade", "worker", "--settings-on-stdin", "--ready-file", os.fspath(ready_file)),
+        command=(
+            sys.executable,
+            "-m",
+            "facade",
+            "worker",
+            "--settings-on-stdin",
+            "--ready-file",
+            os.fspath(ready_file),
+        ),
         environment=environment,
         output=logs / f"facade-{number}.log" if logs else None,
         ready=ready,

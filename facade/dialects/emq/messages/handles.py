@@ -47,7 +47,10 @@ async def delete_message(engine: Engine, call: Call) -> None:
     given: wire.DeleteMessageRequest = call.body
     _raise_wrong(
         await engine.messages.ack(
-            call.by, (await record_of(engine, given.queue_name, call.by)).name, [given.receipt_handle], late=Late.BY_QUEUE
+            call.by,
+            (await record_of(engine, given.queue_name, call.by)).name,
+            [given.receipt_handle],
+            late=Late.BY_QUEUE,
         )
     )
 
@@ -58,7 +61,9 @@ async def delete_message_batch(engine: Engine, call: Call) -> wire.DeleteMessage
     record = await record_of(engine, given.queue_name, call.by)
     handles = [entry.receipt_handle for entry in given.delete_message_batch_request_entry_list]
     check_ids("receiptHandle", handles)
-    return _answer(wire.DeleteMessageBatchResponse, await engine.messages.ack(call.by, record.name, handles, late=Late.BY_QUEUE))
+    return _answer(
+        wire.DeleteMessageBatchResponse, await engine.messages.ack(call.by, record.name, handles, late=Late.BY_QUEUE)
+    )
 
 
 async def change_visibility(engine: Engine, call: Call) -> None:
@@ -66,7 +71,9 @@ async def change_visibility(engine: Engine, call: Call) -> None:
     given: wire.ChangeMessageVisibilityRequest = call.body
     entry = ExtendEntry(given.receipt_handle, _lease_ms(given.invisibility_seconds))
     _raise_wrong(
-        await engine.messages.extend(call.by, (await record_of(engine, given.queue_name, call.by)).name, [entry], late=Late.BY_QUEUE)
+        await engine.messages.extend(
+            call.by, (await record_of(engine, given.queue_name, call.by)).name, [entry], late=Late.BY_QUEUE
+        )
     )
 
 
@@ -85,13 +92,19 @@ async def change_visibility_batch(engine: Engine, call: Call) -> wire.ChangeMess
             wrong.append(failure(entry.receipt_handle, error))
     results = await engine.messages.extend(call.by, record.name, entries, late=Late.BY_QUEUE) if entries else []
     answer = _answer(wire.ChangeMessageVisibilityBatchResponse, results)
-    return wire.ChangeMessageVisibilityBatchResponse(successful=answer.successful, failed=[*(answer.failed or ()), *wrong] or None)
+    return wire.ChangeMessageVisibilityBatchResponse(
+        successful=answer.successful, failed=[*(answer.failed or ()), *wrong] or None
+    )
 
 
 async def dead_message(engine: Engine, call: Call) -> None:
     """Send a message to the dead-letter queue now."""
     given: wire.DeadMessageRequest = call.body
-    _raise_wrong(await engine.messages.kill(call.by, (await record_of(engine, given.queue_name, call.by)).name, [given.receipt_handle]))
+    _raise_wrong(
+        await engine.messages.kill(
+            call.by, (await record_of(engine, given.queue_name, call.by)).name, [given.receipt_handle]
+        )
+    )
 
 
 async def dead_message_batch(engine: Engine, call: Call) -> wire.DeadMessageBatchResponse:

@@ -31,7 +31,9 @@ _WAIT_SECONDS: Final = (0, 20)
 _NO_ATTRIBUTES: Final[Mapping[str, Attribute]] = {}
 
 
-def _entry(record: QueueRecord, given: wire.SendMessageRequest | wire.SendMessageBatchRequestEntry, group: str | None) -> SendEntry:
+def _entry(
+    record: QueueRecord, given: wire.SendMessageRequest | wire.SendMessageBatchRequestEntry, group: str | None
+) -> SendEntry:
     """What the engine gets; `group` = that of a topic queue. Raises EmqError."""
     if not given.message_body:
         raise EmqError(ErrorCode.MESSAGE_BODY_MISSING, "a message needs a body that is not empty")
@@ -68,7 +70,9 @@ async def send_message(engine: Engine, call: Call) -> wire.SendMessageResponse:
     record = await record_of(engine, given.queue_name, call.by)
     entry = _entry(record, given, _group(record, given.topic))
     (sent,) = await engine.messages.send(call.by, record.name, [entry])
-    return wire.SendMessageResponse(message_id=sent.id, body_length=len(entry.body), body_md5=sent.body_md5, send_timestamp=sent.sent_at_ms)
+    return wire.SendMessageResponse(
+        message_id=sent.id, body_length=len(entry.body), body_md5=sent.body_md5, send_timestamp=sent.sent_at_ms
+    )
 
 
 async def send_message_batch(engine: Engine, call: Call) -> wire.SendMessageBatchResponse:
@@ -86,8 +90,12 @@ async def send_message_batch(engine: Engine, call: Call) -> wire.SendMessageBatc
         except EmqError as error:
             wrong[entry.entry_id] = error
     if wrong:
-        other = EmqError(ErrorCode.INVALID_ACTION, f"entry {next(iter(wrong))[:100]!r} is wrong, so nothing of the batch was stored")
-        return wire.SendMessageBatchResponse(failed=[failure(entry.entry_id, wrong.get(entry.entry_id, other)) for entry in asked])
+        other = EmqError(
+            ErrorCode.INVALID_ACTION, f"entry {next(iter(wrong))[:100]!r} is wrong, so nothing of the batch was stored"
+        )
+        return wire.SendMessageBatchResponse(
+            failed=[failure(entry.entry_id, wrong.get(entry.entry_id, other)) for entry in asked]
+        )
     sent = await engine.messages.send(call.by, record.name, list(entries.values()))
     return wire.SendMessageBatchResponse(successful=[_sent(*one) for one in zip(entries.items(), sent, strict=True)])
 
@@ -95,7 +103,11 @@ async def send_message_batch(engine: Engine, call: Call) -> wire.SendMessageBatc
 def _sent(asked: tuple[str, SendEntry], sent: Sent) -> wire.SendMessageBatchResponseEntry:
     entry_id, entry = asked
     return wire.SendMessageBatchResponseEntry(
-        entry_id=entry_id, message_id=sent.id, body_length=len(entry.body), body_md5=sent.body_md5, send_timestamp=sent.sent_at_ms
+        entry_id=entry_id,
+        message_id=sent.id,
+        body_length=len(entry.body),
+        body_md5=sent.body_md5,
+        send_timestamp=sent.sent_at_ms,
     )
 
 
@@ -120,7 +132,9 @@ async def receive_message(engine: Engine, call: Call) -> Carried | list[wire.Rec
     most = checked("maxReceiveMessageNumber", given.max_receive_message_number, *_MOST)
     wait_s = checked("maxReceiveMessageWaitSeconds", given.max_receive_message_wait_seconds, *_WAIT_SECONDS)
     wait_ms = None if wait_s is None else wait_s * 1000
-    deliveries = await engine.messages.receive(call.by, record.name, given.tag_name or None, most, wait_ms, None, filter=wanted)
+    deliveries = await engine.messages.receive(
+        call.by, record.name, given.tag_name or None, most, wait_ms, None, filter=wanted
+    )
     if not deliveries:
         return []
     unsent = partial(engine.messages.undelivered, deliveries)

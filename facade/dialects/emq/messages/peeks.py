@@ -28,13 +28,21 @@ async def peek_message(engine: Engine, call: Call) -> list[wire.PeekMessageRespo
     given: wire.PeekMessageRequest = call.body
     record = await record_of(engine, given.queue_name, call.by)
     arg = given.peek_message_arg
-    named = [one for one in (arg.receipt_handle, arg.receipt_handle_list, arg.partition_time_interval_and_max_num) if one is not None]
+    named = [
+        one
+        for one in (arg.receipt_handle, arg.receipt_handle_list, arg.partition_time_interval_and_max_num)
+        if one is not None
+    ]
     if len(named) != 1:
         raise EmqError(ErrorCode.BAD_REQUEST, f"peekMessageArg has exactly one of its fields, given {len(named)}")
     if arg.partition_time_interval_and_max_num is not None:
         return await _of_partition(engine, call, record, arg.partition_time_interval_and_max_num)
     if arg.receipt_handle is not None:
-        return [peeked(engine, record, await engine.messages.peek(call.by, record.name, arg.receipt_handle, None, held=True))]
+        return [
+            peeked(
+                engine, record, await engine.messages.peek(call.by, record.name, arg.receipt_handle, None, held=True)
+            )
+        ]
     ids = arg.receipt_handle_list or []
     if not _IDS[0] <= len(ids) <= _IDS[1]:
         raise out_of_range("the length of receiptHandleList", len(ids), *_IDS)
@@ -52,10 +60,24 @@ async def _of_partition(
     engine: Engine, call: Call, record: QueueRecord, given: wire.PartitionTimeIntervalAndMaxNum
 ) -> list[wire.PeekMessageResponse]:
     number = given.partition_id
-    partition = random.randrange(record.partitions) if number is None else checked("partitionId", number, 0, record.partitions - 1)
+    partition = (
+        random.randrange(record.partitions)
+        if number is None
+        else checked("partitionId", number, 0, record.partitions - 1)
+    )
     most = checked("maxNum", given.max_num, 1, MOST) or MOST
     page = await engine.messages.query(
-        call.by, record.name, None, given.start_timestamp, given.end_timestamp, None, None, most, None, partition=partition, held=True
+        call.by,
+        record.name,
+        None,
+        given.start_timestamp,
+        given.end_timestamp,
+        None,
+        None,
+        most,
+        None,
+        partition=partition,
+        held=True,
     )
     return [peeked(engine, record, found) for found in page.messages]
 

@@ -61,7 +61,10 @@ def peeked(engine: Engine, record: QueueRecord, found: Peeked) -> wire.PeekMessa
     message = found.message
     shown = _sent(record, message, found.sent_at_ms, hashlib.md5(message.body, usedforsecurity=False).hexdigest())
     if found.receive_count:
-        shown |= {"receiveCount": str(found.receive_count), "firstReceiveTimestamp": str(found.first_received_at_ms or 0)}
+        shown |= {
+            "receiveCount": str(found.receive_count),
+            "firstReceiveTimestamp": str(found.first_received_at_ms or 0),
+        }
     return wire.PeekMessageResponse(
         message_id=found.id,
         message_body=body_of(message),
@@ -101,4 +104,7 @@ def attributes_of(engine: Engine, message: Message) -> dict[str, wire.MessageAtt
     """The attributes of a message, and its trace context; None = there are none."""
     if not message.attributes:
         return None
-    return {name: filters.attribute_reply(engine, name, attribute) for name, attribute in trace_context.shown(message.attributes).items()}
+    return {
+        name: filters.attribute_reply(engine, name, attribute)
+        for name, attribute in trace_context.shown(message.attributes).items()
+    }

@@ -40,7 +40,9 @@ def _words(policy: wire.AlertPolicy) -> tuple[str, str, float]:
 
 def _reply(policy: AlertPolicy) -> wire.AlertPolicy:
     return wire.AlertPolicy(
-        type=AlertType[policy.subject.upper()], measurement=Measurement[policy.measurement.upper()], threshold=policy.threshold
+        type=AlertType[policy.subject.upper()],
+        measurement=Measurement[policy.measurement.upper()],
+        threshold=policy.threshold,
     )
 
 
@@ -51,7 +53,9 @@ async def _delete(engine: Engine, call: Call, record: QueueRecord, tag: str | No
         if (found.subject, found.measurement, found.threshold) == wanted and (tag is not None or not found.tag):
             await engine.alerts.delete_alert(call.by, record.name, found.id)
             return
-    raise EmqError(ErrorCode.INVALID_ATTRIBUTE, f"there is no alert policy on {wanted[0]} {wanted[1]} with threshold {wanted[2]:g}")
+    raise EmqError(
+        ErrorCode.INVALID_ATTRIBUTE, f"there is no alert policy on {wanted[0]} {wanted[1]} with threshold {wanted[2]:g}"
+    )
 
 
 async def add_queue_alert_policy(engine: Engine, call: Call) -> None:
@@ -84,14 +88,23 @@ async def add_tag_alert_policy(engine: Engine, call: Call) -> None:
 async def delete_tag_alert_policy(engine: Engine, call: Call) -> None:
     """Take a policy of a tag away."""
     given: wire.DeleteTagAlertPolicyRequest = call.body
-    await _delete(engine, call, await record_of(engine, given.queue_name, call.by), given.tag_name or DEFAULT_TAG, given.alert_policy)
+    await _delete(
+        engine,
+        call,
+        await record_of(engine, given.queue_name, call.by),
+        given.tag_name or DEFAULT_TAG,
+        given.alert_policy,
+    )
 
 
 async def list_tag_alert_policies(engine: Engine, call: Call) -> wire.ListTagAlertPoliciesResponse:
     """The policies of a tag."""
     given: wire.ListTagAlertPoliciesRequest = call.body
     record = await record_of(engine, given.queue_name, call.by)
-    policies = [_reply(policy) for policy, _ in await engine.alerts.list_alerts(call.by, record.name, given.tag_name or DEFAULT_TAG)]
+    policies = [
+        _reply(policy)
+        for policy, _ in await engine.alerts.list_alerts(call.by, record.name, given.tag_name or DEFAULT_TAG)
+    ]
     return wire.ListTagAlertPoliciesResponse(
         queue_name=full_name(engine, record, call.by), tag_name=given.tag_name, alert_policies=policies
     )
@@ -100,7 +113,9 @@ async def list_tag_alert_policies(engine: Engine, call: Call) -> wire.ListTagAle
 async def set_queue_daily_statistics_state(engine: Engine, call: Call) -> None:
     """Have each day's numbers mailed, or no longer."""
     given: wire.SetQueueDailyStatisticsStateRequest = call.body
-    await engine.alerts.set_daily_statistics(call.by, (await record_of(engine, given.queue_name, call.by)).name, given.enabled)
+    await engine.alerts.set_daily_statistics(
+        call.by, (await record_of(engine, given.queue_name, call.by)).name, given.enabled
+    )
 
 
 async def get_queue_daily_statistics_state(engine: Engine, call: Call) -> wire.GetQueueDailyStatisticsStateResponse:
@@ -114,11 +129,16 @@ async def query_metric(engine: Engine, call: Call) -> access.TimeSeriesData:
     """A metric over time; of the last hour, minute by minute, unless the request says otherwise."""
     given: access.QueryMetricRequest = call.body
     if given.tags:
-        raise EmqError(ErrorCode.INVALID_ATTRIBUTE, "`tags` select nothing here: the name of the metric does, and tagName")
+        raise EmqError(
+            ErrorCode.INVALID_ATTRIBUTE, "`tags` select nothing here: the name of the metric does, and tagName"
+        )
     record = await record_of(engine, given.queue_name or "", call.by)
     unit = (given.downsample_time_unit or "ms").lower()
     if unit not in _UNITS_MS:
-        raise EmqError(ErrorCode.INVALID_ATTRIBUTE, f"downsampleTimeUnit must be one of {', '.join(_UNITS_MS)}, given {unit[:40]!r}")
+        raise EmqError(
+            ErrorCode.INVALID_ATTRIBUTE,
+            f"downsampleTimeUnit must be one of {', '.join(_UNITS_MS)}, given {unit[:40]!r}",
+        )
     interval_ms = 60_000 if given.downsample_interval is None else given.downsample_interval * _UNITS_MS[unit]
     to_ms = int(time.time() * 1000) if given.end_time is None else given.end_time
     query = MetricQuery(
@@ -132,4 +152,6 @@ async def query_metric(engine: Engine, call: Call) -> access.TimeSeriesData:
         rate=bool(given.cal_rate),
     )
     found = await engine.alerts.query_metric(call.by, record.name, query)
-    return access.TimeSeriesData(metric=found.metric, tags={"queue": full_name(engine, record, call.by)}, data=found.values)
+    return access.TimeSeriesData(
+        metric=found.metric, tags={"queue": full_name(engine, record, call.by)}, data=found.values
+    )

@@ -50,7 +50,9 @@ async def get_queue_meta(engine: Engine, call: Call) -> wire.GetQueueMetaRespons
         source_queues=[name_of(engine, source, call.by) for source in info.source_queues],
         create_timestamp=info.created_at_ms,
         last_modified_timestamp=max(info.created_at_ms, info.purged_at_ms),
-        queue_tag_map={tag.name: _tag_of(engine, info, number, tag, call.by) for number, tag in enumerate(info.tags[1:], 1)},
+        queue_tag_map={
+            tag.name: _tag_of(engine, info, number, tag, call.by) for number, tag in enumerate(info.tags[1:], 1)
+        },
     )
     return wire.GetQueueMetaResponse(queue_meta=meta)
 
@@ -111,7 +113,9 @@ def _in_order(tags: dict[str, wire.QueueTag]) -> list[wire.QueueTag]:
     """By their ids. Raises EmqError."""
     ids = {tag.tag_id for tag in tags.values()}
     if len(ids) < len(tags) or min(ids, default=1) < 1:
-        raise EmqError(ErrorCode.INVALID_ATTRIBUTE, f"the tags of a queue have ids above 0, each its own, given {sorted(ids)}")
+        raise EmqError(
+            ErrorCode.INVALID_ATTRIBUTE, f"the tags of a queue have ids above 0, each its own, given {sorted(ids)}"
+        )
     return sorted(tags.values(), key=lambda tag: tag.tag_id)
 
 
@@ -125,7 +129,12 @@ def _new_tag(engine: Engine, tag: wire.QueueTag) -> NewTag:
         attributes_filter=tag.attributes_filter,
     )
     notes = settings.user_attributes(tag.user_attributes) or {}
-    return NewTag(tag.tag_name, filters.filter_of(engine, wanted), notes, checked("readQPSQuota", tag.read_qps_quota, *settings.QPS) or 0)
+    return NewTag(
+        tag.tag_name,
+        filters.filter_of(engine, wanted),
+        notes,
+        checked("readQPSQuota", tag.read_qps_quota, *settings.QPS) or 0,
+    )
 
 
 async def verify_emq_admin(engine: Engine, call: Call) -> wire.VerifyEMQAdminResponse:
@@ -138,4 +147,6 @@ async def verify_emq_admin(engine: Engine, call: Call) -> wire.VerifyEMQAdminRes
 async def verify_emq_admin_role(engine: Engine, call: Call) -> wire.VerifyEMQAdminRoleResponse:
     """Whether a developer is an administrator."""
     given: wire.VerifyEMQAdminRoleRequest = call.body
-    return wire.VerifyEMQAdminRoleResponse(is_admin_role=engine.callers.is_admin(call.by, given.grantee_id or call.by.id))
+    return wire.VerifyEMQAdminRoleResponse(
+        is_admin_role=engine.callers.is_admin(call.by, given.grantee_id or call.by.id)
+    )

@@ -33,14 +33,19 @@ def attribute_of(name: str, given: MessageAttribute) -> Attribute:
     kind = given.type.partition(".")[0].lower()
     if kind == "string":
         if given.string_value is None:
-            raise EmqError(ErrorCode.INVALID_ATTRIBUTE, f"attribute {name[:200]!r} of type {given.type[:50]!r} needs a stringValue")
+            raise EmqError(
+                ErrorCode.INVALID_ATTRIBUTE, f"attribute {name[:200]!r} of type {given.type[:50]!r} needs a stringValue"
+            )
         return Attribute(given.type, given.string_value.encode())
     if kind == "binary":
         if given.binary_value is None:
-            raise EmqError(ErrorCode.INVALID_ATTRIBUTE, f"attribute {name[:200]!r} of type {given.type[:50]!r} needs a binaryValue")
+            raise EmqError(
+                ErrorCode.INVALID_ATTRIBUTE, f"attribute {name[:200]!r} of type {given.type[:50]!r} needs a binaryValue"
+            )
         return Attribute(given.type, given.binary_value)
     raise EmqError(
-        ErrorCode.INVALID_ATTRIBUTE, f"the type of attribute {name[:200]!r} must begin with string or binary, given {given.type[:50]!r}"
+        ErrorCode.INVALID_ATTRIBUTE,
+        f"the type of attribute {name[:200]!r} must begin with string or binary, given {given.type[:50]!r}",
     )
 
 
@@ -49,7 +54,9 @@ def attribute_reply(engine: Engine, name: str, attribute: Attribute) -> MessageA
     replaced.
     """
     if name == SOURCE_QUEUE_ATTRIBUTE:
-        return MessageAttribute(type=_SOURCE_TYPE, string_value=name_of(engine, attribute.value.decode("utf-8", "replace")))
+        return MessageAttribute(
+            type=_SOURCE_TYPE, string_value=name_of(engine, attribute.value.decode("utf-8", "replace"))
+        )
     if attribute.type[:6].lower() == "binary":
         return MessageAttribute(type=attribute.type, binary_value=attribute.value)
     return MessageAttribute(type=attribute.type, string_value=attribute.value.decode("utf-8", "replace"))
@@ -88,15 +95,21 @@ def filter_of(engine: Engine, given: CreateTagRequest) -> Filter | None:
     if not more:
         raise EmqError(ErrorCode.INVALID_ATTRIBUTE, "attributesFilter names no attributes")
     if several.logical_operator not in set(LogicalOperator):
-        raise EmqError(ErrorCode.INVALID_ATTRIBUTE, f"logicalOperator must be 0 (AND) or 1 (OR), given {several.logical_operator}")
+        raise EmqError(
+            ErrorCode.INVALID_ATTRIBUTE, f"logicalOperator must be 0 (AND) or 1 (OR), given {several.logical_operator}"
+        )
     if several.logical_operator == LogicalOperator.OR and len(more) > 1:
         if conditions:
-            raise EmqError(ErrorCode.INVALID_ATTRIBUTE, "attributeName and an attributesFilter with OR can't be used together")
+            raise EmqError(
+                ErrorCode.INVALID_ATTRIBUTE, "attributeName and an attributesFilter with OR can't be used together"
+            )
         return Filter(more, "OR")
     return Filter([*conditions, *more])
 
 
-def parts_of(engine: Engine, filter: Filter | None) -> tuple[str | None, MessageAttribute | None, AttributesFilter | None]:
+def parts_of(
+    engine: Engine, filter: Filter | None
+) -> tuple[str | None, MessageAttribute | None, AttributesFilter | None]:
     """A filter as a tag shows it: one condition as attributeName and attributeValue, several as
     attributesFilter.
     """

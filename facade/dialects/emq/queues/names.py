@@ -65,7 +65,9 @@ def new_name(engine: Engine, owner: str, name: str, by: Principal) -> str:
     owner = _shown(owner, by)
     space = _space(owner)
     if space and "-" in name:
-        raise EmqError(ErrorCode.INVALID_ATTRIBUTE, f"the name of a developer's new queue has no '-', given {name[:200]!r}")
+        raise EmqError(
+            ErrorCode.INVALID_ATTRIBUTE, f"the name of a developer's new queue has no '-', given {name[:200]!r}"
+        )
     if space and _owned(engine, owner, name, by) is not None:
         raise exists(f"{owner}/{name}")
     return space + name

@@ -61,13 +61,17 @@ async def set_permission(engine: Engine, call: Call) -> None:
     """Give a developer a permission, in place of the one it had."""
     given: wire.SetPermissionRequest = call.body
     record = await record_of(engine, given.queue_name, call.by)
-    await engine.callers.grant(call.by, record.name, given.developer_id, level_of(given.permission, old=call.old_permissions))
+    await engine.callers.grant(
+        call.by, record.name, given.developer_id, level_of(given.permission, old=call.old_permissions)
+    )
 
 
 async def revoke_permission(engine: Engine, call: Call) -> None:
     """Take a developer's permission away."""
     given: wire.RevokePermissionRequest = call.body
-    await engine.callers.grant(call.by, (await record_of(engine, given.queue_name, call.by)).name, given.developer_id, Level.NONE)
+    await engine.callers.grant(
+        call.by, (await record_of(engine, given.queue_name, call.by)).name, given.developer_id, Level.NONE
+    )
 
 
 async def query_permission(engine: Engine, call: Call) -> wire.QueryPermissionResponse:
@@ -97,4 +101,6 @@ async def list_permissions(engine: Engine, call: Call) -> wire.ListPermissionsRe
     """Who has which permission, the owner among them."""
     record = await record_of(engine, call.body.queue_name, call.by)
     levels = {record.owner: Level.FULL_CONTROL, **await engine.callers.list_grants(call.by, record.name)}
-    return wire.ListPermissionsResponse(permission_list={who: number_of(level, old=call.old_permissions) for who, level in levels.items()})
+    return wire.ListPermissionsResponse(
+        permission_list={who: number_of(level, old=call.old_permissions) for who, level in levels.items()}
+    )

@@ -70,7 +70,9 @@ async def policy_of(engine: Engine, given: wire.RedrivePolicy | None, by: Princi
     checked("maxReceiveTime", given.max_receive_time, *RECEIVE_TIMES)
     target = await record_of(engine, given.dlq_name, by)
     if target.priority or target.fifo:
-        raise EmqError(ErrorCode.INVALID_ACTION, f"queue {given.dlq_name!r} has topics or priority, so it is no dead-letter queue")
+        raise EmqError(
+            ErrorCode.INVALID_ACTION, f"queue {given.dlq_name!r} has topics or priority, so it is no dead-letter queue"
+        )
     return RedrivePolicy(target.name, given.max_receive_time)
 
 
@@ -78,7 +80,9 @@ def policy_reply(engine: Engine, policy: RedrivePolicy | None, by: Principal) ->
     """EMQ's policy; None stays None."""
     if policy is None:
         return None
-    return wire.RedrivePolicy(dlq_name=name_of(engine, policy.dead_letter_queue, by), max_receive_time=policy.max_receive_count)
+    return wire.RedrivePolicy(
+        dlq_name=name_of(engine, policy.dead_letter_queue, by), max_receive_time=policy.max_receive_count
+    )
 
 
 async def delete_queue(engine: Engine, call: Call) -> None:
@@ -96,7 +100,9 @@ async def set_queue_attribute(engine: Engine, call: Call) -> wire.SetQueueAttrib
     given: wire.SetQueueAttributesRequest = call.body
     record = await record_of(engine, given.queue_name, call.by)
     info = await engine.queues.set_queue(call.by, record.name, settings.settings_of(given.queue_attribute))
-    return wire.SetQueueAttributesResponse(queue_name=full_name(engine, info, call.by), queue_attribute=settings.attribute_of(info))
+    return wire.SetQueueAttributesResponse(
+        queue_name=full_name(engine, info, call.by), queue_attribute=settings.attribute_of(info)
+    )
 
 
 async def set_queue_quota(engine: Engine, call: Call) -> wire.SetQueueQuotaResponse:

@@ -70,4 +70,6 @@ def user_attributes(given: dict[str, str] | None) -> dict[str, str] | None:
 def attribute_of(queue: QueueRecord | QueueInfo) -> QueueAttribute:
     """All attributes that are in force."""
     values = {field: row.shown(queue) for field, row in ATTRIBUTES.items()}
-    return QueueAttribute(**values, partition_number=queue.partitions, user_attributes=queue.user_attributes or None, owner=queue.owner)
+    return QueueAttribute(
+        **values, partition_number=queue.partitions, user_attributes=queue.user_attributes or None, owner=queue.owner
+    )

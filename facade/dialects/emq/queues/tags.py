@@ -55,7 +55,11 @@ async def get_tag_info(engine: Engine, call: Call) -> wire.GetTagInfoResponse:
     """A tag: its start, filter and counts."""
     given: wire.GetTagInfoRequest = call.body
     record = await record_of(engine, given.queue_name, call.by)
-    tag = _named(await engine.queues.list_tags(call.by, record.name), given.tag_name or record.default_tag_name, record.default_tag_name)
+    tag = _named(
+        await engine.queues.list_tags(call.by, record.name),
+        given.tag_name or record.default_tag_name,
+        record.default_tag_name,
+    )
     name, value, several = filters.parts_of(engine, tag.filter)
     return wire.GetTagInfoResponse(
         queue_name=full_name(engine, record, call.by),
@@ -85,4 +89,6 @@ async def list_tag(engine: Engine, call: Call) -> wire.ListTagResponse:
     record = await record_of(engine, call.body.queue_name, call.by)
     tags = await engine.queues.list_tags(call.by, record.name)
     own = [record.default_tag_name] if record.default_tag_name else []
-    return wire.ListTagResponse(queue_name=full_name(engine, record, call.by), tag_name=[*own, *(tag.name for tag in tags[1:])])
+    return wire.ListTagResponse(
+        queue_name=full_name(engine, record, call.by), tag_name=[*own, *(tag.name for tag in tags[1:])]
+    )

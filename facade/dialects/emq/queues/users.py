@@ -35,7 +35,10 @@ async def set_user_quota(engine: Engine, call: Call) -> None:
     """Bound what a user may use; for administrators. What is not named has no bound."""
     given: wire.SetUserQuotaRequest = call.body
     throughput = given.user_quota.throughput or Throughput()
-    read, write = checked("readQps", throughput.read_qps, *settings.QPS), checked("writeQps", throughput.write_qps, *settings.QPS)
+    read, write = (
+        checked("readQps", throughput.read_qps, *settings.QPS),
+        checked("writeQps", throughput.write_qps, *settings.QPS),
+    )
     queues = checked("queueNumber", given.user_quota.queue_number, *_QUEUES)
     await engine.callers.set_user_quota(call.by, given.developer_id, read or 0, write or 0, queues or 0)
 
@@ -55,4 +58,6 @@ async def get_user_used_quota(engine: Engine, call: Call) -> wire.GetUserQuotaRe
 
 def _quota(who: str, queues: int, read_qps: int, write_qps: int) -> wire.GetUserQuotaResponse:
     throughput = Throughput(read_qps=read_qps, write_qps=write_qps)
-    return wire.GetUserQuotaResponse(developer_id=who, user_quota=wire.UserQuota(throughput=throughput, queue_number=queues))
+    return wire.GetUserQuotaResponse(
+        developer_id=who, user_quota=wire.UserQuota(throughput=throughput, queue_number=queues)
+    )

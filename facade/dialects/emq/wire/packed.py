@@ -85,14 +85,19 @@ COMPACT: Final = Packed(TCompactProtocol, fastbinary.decode_compact, fastbinary.
 @cache
 def _spec(shape: Shape, *, loose: bool = False) -> tuple[Any, ...]:
     """The fields of `shape` as the library wants them, each at the place of its number."""
-    rows = {field.number: (field.number, field.kind.code, field.attribute, _arguments(field.kind, loose), None) for field in shape.fields}
+    rows = {
+        field.number: (field.number, field.kind.code, field.attribute, _arguments(field.kind, loose), None)
+        for field in shape.fields
+    }
     return tuple(rows.get(number) for number in range(max(rows, default=-1) + 1))
 
 
 @cache
 def _loose(shape: Shape) -> type[Struct]:
     """The struct with nothing required."""
-    return msgspec.defstruct(shape.name, [(field.attribute, Any, None) for field in shape.fields], frozen=True, gc=False)
+    return msgspec.defstruct(
+        shape.name, [(field.attribute, Any, None) for field in shape.fields], frozen=True, gc=False
+    )
 
 
 def _arguments(kind: Kind, loose: bool) -> Any:

@@ -38,7 +38,12 @@ class BadThrift(Refusal, ValueError):
     """
 
     def __init__(
-        self, message: str, *, name: str | None = None, seqid: int = 0, code: ApplicationError = ApplicationError.PROTOCOL_ERROR
+        self,
+        message: str,
+        *,
+        name: str | None = None,
+        seqid: int = 0,
+        code: ApplicationError = ApplicationError.PROTOCOL_ERROR,
     ) -> None:
         super().__init__(message)
         self.message = message
@@ -80,10 +85,17 @@ def decode_call(content_type: bytes, body: bytes, service: Service) -> ThriftCal
     if len(name) > NAME_CHARACTERS or not -(1 << 31) <= seqid < 1 << 31:
         raise BadThrift("the head of the message has a name or a sequence number out of range")
     if opened.kind != TMessageType.CALL:
-        raise BadThrift("the message is not a call with an answer", name=name, seqid=seqid, code=ApplicationError.INVALID_MESSAGE_TYPE)
+        raise BadThrift(
+            "the message is not a call with an answer",
+            name=name,
+            seqid=seqid,
+            code=ApplicationError.INVALID_MESSAGE_TYPE,
+        )
     method = service.methods.get(name)
     if method is None:
-        raise BadThrift(f"{service.name} has no method {name!r}", name=name, seqid=seqid, code=ApplicationError.UNKNOWN_METHOD)
+        raise BadThrift(
+            f"{service.name} has no method {name!r}", name=name, seqid=seqid, code=ApplicationError.UNKNOWN_METHOD
+        )
     try:
         return ThriftCall(method, seqid, codec.read(opened, method.call).value)
     except Unreadable as error:
@@ -97,12 +109,16 @@ def encode_reply(content_type: bytes, call: ThriftCall, result: Any) -> bytes:
     method = call.method
     if (result is None) is not method.is_void:
         raise ValueError(f"{method.name} answers {'nothing' if method.is_void else 'something'}")
-    return _codec(content_type).write(method.name, TMessageType.REPLY, call.seqid, Result(success=result), method.answer)
+    return _codec(content_type).write(
+        method.name, TMessageType.REPLY, call.seqid, Result(success=result), method.answer
+    )
 
 
 def encode_exception(content_type: bytes, call: ThriftCall, error: GalaxyEmqServiceException) -> bytes:
     """The exception that the method throws."""
-    return _codec(content_type).write(call.method.name, TMessageType.REPLY, call.seqid, Result(e=error), call.method.answer)
+    return _codec(content_type).write(
+        call.method.name, TMessageType.REPLY, call.seqid, Result(e=error), call.method.answer
+    )
 
 
 def encode_application_exception(content_type: bytes, error: BadThrift) -> bytes:

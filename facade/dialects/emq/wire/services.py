@@ -52,7 +52,9 @@ def _method(name: str, takes: Any, answers: Any) -> Method:
     call = (Field(1, "value", "request", kind_of(takes), is_required=True),) if takes is not None else ()
     failed = Field(1, "e", "e", kind_of(GalaxyEmqServiceException), is_required=False)
     done = (Field(0, "success", "success", kind_of(answers), is_required=False),) if answers is not None else ()
-    return Method(name, Shape(name, Argument if call else NoArgument, call), Shape(name, Result, (*done, failed)), answers is None)
+    return Method(
+        name, Shape(name, Argument if call else NoArgument, call), Shape(name, Result, (*done, failed)), answers is None
+    )
 
 
 def _service(name: str, path: str, methods: Mapping[str, tuple[Any, Any]]) -> Service:
@@ -97,7 +99,10 @@ _MESSAGE: Final[dict[str, tuple[Any, Any]]] = {
     "sendMessageBatch": (message.SendMessageBatchRequest, message.SendMessageBatchResponse),
     "receiveMessage": (message.ReceiveMessageRequest, list[message.ReceiveMessageResponse]),
     "changeMessageVisibilitySeconds": (message.ChangeMessageVisibilityRequest, None),
-    "changeMessageVisibilitySecondsBatch": (message.ChangeMessageVisibilityBatchRequest, message.ChangeMessageVisibilityBatchResponse),
+    "changeMessageVisibilitySecondsBatch": (
+        message.ChangeMessageVisibilityBatchRequest,
+        message.ChangeMessageVisibilityBatchResponse,
+    ),
     "deleteMessage": (message.DeleteMessageRequest, None),
     "deleteMessageBatch": (message.DeleteMessageBatchRequest, message.DeleteMessageBatchResponse),
     "deadMessage": (message.DeadMessageRequest, None),
@@ -119,11 +124,16 @@ _STATISTICS: Final[dict[str, tuple[Any, Any]]] = {
     "deleteTagAlertPolicy": (statistics.DeleteTagAlertPolicyRequest, None),
     "listTagAlertPolicies": (statistics.ListTagAlertPoliciesRequest, statistics.ListTagAlertPoliciesResponse),
     "setQueueDailyStatisticsState": (statistics.SetQueueDailyStatisticsStateRequest, None),
-    "getQueueDailyStatisticsState": (statistics.GetQueueDailyStatisticsStateRequest, statistics.GetQueueDailyStatisticsStateResponse),
+    "getQueueDailyStatisticsState": (
+        statistics.GetQueueDailyStatisticsStateRequest,
+        statistics.GetQueueDailyStatisticsStateResponse,
+    ),
 }
 
 QUEUE_SERVICE: Final = _service("QueueService", "/v1/api/queue", _QUEUE)
 MESSAGE_SERVICE: Final = _service("MessageService", "/v1/api/message", _MESSAGE)
 STATISTICS_SERVICE: Final = _service("StatisticsService", "/v1/api/statistics", _STATISTICS)
 # By path, as the head of a request names it.
-SERVICES: Final[dict[str, Service]] = {service.path: service for service in (QUEUE_SERVICE, MESSAGE_SERVICE, STATISTICS_SERVICE)}
+SERVICES: Final[dict[str, Service]] = {
+    service.path: service for service in (QUEUE_SERVICE, MESSAGE_SERVICE, STATISTICS_SERVICE)
+}

@@ -49,7 +49,12 @@ class TJson(Struct, frozen=True):
             message = msgspec.json.decode(body)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise Unreadable(f"the message is not JSON in UTF-8: {error}") from None
-        if type(message) is not list or len(message) != 5 or message[0] != _VERSION or list(map(type, message)) != _HEAD:
+        if (
+            type(message) is not list
+            or len(message) != 5
+            or message[0] != _VERSION
+            or list(map(type, message)) != _HEAD
+        ):
             raise Unreadable("the message must be [1, name, kind, sequence number, struct]")
         return Opened(*message[1:])
 
@@ -68,7 +73,10 @@ _HEAD: Final = [int, str, int, int, dict]
 
 @cache
 def _struct_reader(shape: Shape) -> _Convert:
-    rows = {str(field.number): (field, _TAGS[field.kind.code], _reader(field.kind, f"{shape.name}.{field.name}")) for field in shape.fields}
+    rows = {
+        str(field.number): (field, _TAGS[field.kind.code], _reader(field.kind, f"{shape.name}.{field.name}"))
+        for field in shape.fields
+    }
 
     def read(tree: Any) -> Any:
         values = {}

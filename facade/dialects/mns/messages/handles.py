@@ -62,7 +62,9 @@ async def _settle(engine: Engine, call: Call, handles: list[str]) -> list[MnsErr
     """
     ids = {handle: found for handle in handles if (found := message_of(handle)) is not None}
     received = [handle for handle in handles if handle not in ids]
-    results = await engine.messages.ack(call.by, address(call.name).queue, received, late=Late.NEVER) if received else []
+    results = (
+        await engine.messages.ack(call.by, address(call.name).queue, received, late=Late.NEVER) if received else []
+    )
     refused = dict(zip(received, map(_refusal, results), strict=True))
     for handle, message_id in ids.items():
         try:
@@ -80,13 +82,16 @@ async def batch_delete_message(engine: Engine, call: Call) -> Answer:
         raise MnsError(MALFORMED_XML if body is not None else MISSING_HANDLE, "the body must be ReceiptHandles")
     handles = [child.text.strip() for child in body.children if child.name == "ReceiptHandle"]
     if not 1 <= len(handles) <= _BATCH:
-        raise MnsError(INVALID_ARGUMENT, f"The number of receipt handles should between 1 and {_BATCH}, given {len(handles)}")
+        raise MnsError(
+            INVALID_ARGUMENT, f"The number of receipt handles should between 1 and {_BATCH}, given {len(handles)}"
+        )
     told = zip(handles, await _settle(engine, call, handles), strict=True)
     refused = [(handle, error) for handle, error in told if error is not None]
     if not refused:
         return DONE
     items = [
-        ("Error", (("ErrorCode", error.code.word), ("ErrorMessage", error.message), ("ReceiptHandle", handle))) for handle, error in refused
+        ("Error", (("ErrorCode", error.code.word), ("ErrorMessage", error.message), ("ReceiptHandle", handle)))
+        for handle, error in refused
     ]
     return Answer(_PARTIAL, "Errors", items)
 
@@ -107,4 +112,6 @@ async def change_message_visibility(engine: Engine, call: Call) -> Answer:
     refused = _refusal(result)
     if refused is not None:
         raise refused
-    return Answer(200, "ChangeVisibility", (("ReceiptHandle", result.next_handle), ("NextVisibleTime", result.next_visible_at_ms)))
+    return Answer(
+        200, "ChangeVisibility", (("ReceiptHandle", result.next_handle), ("NextVisibleTime", result.next_visible_at_ms))
+    )

@@ -41,7 +41,9 @@ def incoming(message: Element) -> dict[str, Attribute]:
     for name, kind, value in _triples(message, "SystemProperties", "SystemPropertyValue"):
         if name not in _SYSTEM_NAMES or kind != "STRING":
             names = ", ".join(sorted(_SYSTEM_NAMES))
-            raise MnsError(INVALID_ARGUMENT, f"A system property should be one of {names}, of type STRING, given {name[:100]!r}")
+            raise MnsError(
+                INVALID_ARGUMENT, f"A system property should be one of {names}, of type STRING, given {name[:100]!r}"
+            )
         found[_SYSTEM + name] = _attribute(name, kind, value)
     return found
 
@@ -67,16 +69,25 @@ def _triples(message: Element, group: str, one: str) -> list[tuple[str, str, str
 def _attribute(name: str, kind: str, value: str) -> Attribute:
     stored = _STORED_TYPES.get(kind)
     if stored is None:
-        raise MnsError(INVALID_ARGUMENT, f"The type of property {name!r} should be one of {', '.join(_STORED_TYPES)}, given {kind[:100]!r}")
+        raise MnsError(
+            INVALID_ARGUMENT,
+            f"The type of property {name!r} should be one of {', '.join(_STORED_TYPES)}, given {kind[:100]!r}",
+        )
     if len(value) > VALUE_CHARACTERS:
-        raise MnsError(INVALID_ARGUMENT, f"The value of property {name!r} may have {VALUE_CHARACTERS} characters, given {len(value)}")
+        raise MnsError(
+            INVALID_ARGUMENT,
+            f"The value of property {name!r} may have {VALUE_CHARACTERS} characters, given {len(value)}",
+        )
     if kind == "BINARY":
         try:
             return Attribute(stored, b64decode(value.encode(), validate=True))
         except (UnicodeError, Base64Error):
             raise MnsError(INVALID_ARGUMENT, f"The value of the BINARY property {name!r} is not Base64") from None
     if kind == "BOOLEAN" and value.lower() not in ("true", "false"):
-        raise MnsError(INVALID_ARGUMENT, f"The value of the BOOLEAN property {name!r} should be true or false, given {value[:100]!r}")
+        raise MnsError(
+            INVALID_ARGUMENT,
+            f"The value of the BOOLEAN property {name!r} should be true or false, given {value[:100]!r}",
+        )
     return Attribute(stored, value.encode())
 
 
@@ -93,7 +104,12 @@ def outgoing(message: Message) -> tuple[Item, Item]:
     if message.attributes and MNS_TRACEPARENT not in message.attributes:
         system += _context(message)
     if message.origin is not None and SOURCE_QUEUE_ATTRIBUTE in message.attributes:
-        system.append(("SystemPropertyValue", _parts("DLQOriginMessageId", Attribute("string", message.origin.original_id.encode()))))
+        system.append(
+            (
+                "SystemPropertyValue",
+                _parts("DLQOriginMessageId", Attribute("string", message.origin.original_id.encode())),
+            )
+        )
     return ("UserProperties", user or None), ("SystemProperties", system or None)
 
 

@@ -43,7 +43,9 @@ async def _create(engine: Engine, call: Call, name: str, wanted: settings.Change
         return await _same(engine, call, name, wanted)
     check_new(name)
     try:
-        _, made = await engine.queues.create_queue(call.by, name, settings.new_queue(wanted, priority=call.options.priority))
+        _, made = await engine.queues.create_queue(
+            call.by, name, settings.new_queue(wanted, priority=call.options.priority)
+        )
         return made
     except QueueExists as error:
         # This worker had not heard of it; or it isn't there, and the name is too like another's.
@@ -66,7 +68,9 @@ async def _create_tag(engine: Engine, call: Call, at: Address, tag: str, wanted:
     found = await engine.queues.get_queue(call.by, at.queue)
     differs = settings.differing(found, wanted)
     if differs is not None:
-        raise MnsError(INVALID_ARGUMENT, f"A tag has the attributes of its queue {at.queue!r}, which has another {differs}")
+        raise MnsError(
+            INVALID_ARGUMENT, f"A tag has the attributes of its queue {at.queue!r}, which has another {differs}"
+        )
     if any(one.name == tag for one in found.tags):
         return False
     _, made = await engine.queues.create_tag(call.by, at.queue, tag, -1, None, {})

@@ -50,6 +50,14 @@ OPERATIONS = (
         body=DefinitionsBody,
         query=ApplyQuery,
         bulky=True,
-        codes=("not_allowed_on_queue", "tag_exists", "queue_exists", "queue_not_found", "tag_not_found", "queue_in_use", "quota_exceeded"),
+        codes=(
+            "not_allowed_on_queue",
+            "tag_exists",
+            "queue_exists",
+            "queue_not_found",
+            "tag_not_found",
+            "queue_in_use",
+            "quota_exceeded",
+        ),
     ),
 )

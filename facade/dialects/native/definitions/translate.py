@@ -51,7 +51,9 @@ def _queue(body: Any) -> QueueDefinition:
         replace(settings_of(body), redrive_policy=None, **more),
         policy if policy is UNSET or policy is None else policy_of(policy),
         None if body.tags is UNSET else [_tag(tag) for tag in body.tags],
-        None if body.grants is UNSET else [GrantDefinition(one.principal, one.level, one.tag or "") for one in body.grants],
+        None
+        if body.grants is UNSET
+        else [GrantDefinition(one.principal, one.level, one.tag or "") for one in body.grants],
         None if body.alerts is UNSET else [_alert(one) for one in body.alerts],
         None if body.daily_statistics is UNSET else body.daily_statistics,
     )
@@ -77,7 +79,8 @@ def _user(body: DefinedUser) -> UserDefinition:
 def document(found: Definitions) -> DefinitionsBody:
     """The document of what is there."""
     return DefinitionsBody(
-        queues=[_shown(queue) for queue in found.queues], users=[DefinedUser(name=user.name, **user.values) for user in found.users]
+        queues=[_shown(queue) for queue in found.queues],
+        users=[DefinedUser(name=user.name, **user.values) for user in found.users],
     )
 
 
@@ -139,7 +142,9 @@ def _shown_grant(grant: GrantDefinition) -> DefinedGrant:
 
 
 def _shown_alert(alert: AlertDefinition) -> AlertBody:
-    return AlertBody(subject=alert.subject, measurement=alert.measurement, threshold=alert.threshold, tag=alert.tag or None)
+    return AlertBody(
+        subject=alert.subject, measurement=alert.measurement, threshold=alert.threshold, tag=alert.tag or None
+    )
 
 
 def difference_reply(difference: Difference) -> DifferenceReply:

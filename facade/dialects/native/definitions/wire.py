@@ -30,7 +30,9 @@ class DefinedTag(Body, frozen=True, kw_only=True):
     filter: Annotated[FilterBody, about("Which messages it has; null = all.")] | None = None
     user_attributes: UserAttributes = field(default_factory=dict)
     read_qps: Annotated[Whole, within("read_qps", "Receives a second under the tag; 0 = no bound.")] = 0
-    redrive_policy: Annotated[RedrivePolicyBody, about("Where messages go that die under it; null = as in the queue.")] | None = None
+    redrive_policy: (
+        Annotated[RedrivePolicyBody, about("Where messages go that die under it; null = as in the queue.")] | None
+    ) = None
 
 
 class DefinedGrant(Body, frozen=True, kw_only=True):

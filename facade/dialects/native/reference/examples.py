@@ -94,12 +94,20 @@ def _results(**more: Any) -> dict[str, Any]:
 
 HOT = {
     "send": Example(
-        {"messages": [{"body": _BODY, "attributes": {"kind": "retail", "logo": _ATTRIBUTES["logo"]}, "delay_seconds": 0.25}]},
+        {
+            "messages": [
+                {"body": _BODY, "attributes": {"kind": "retail", "logo": _ATTRIBUTES["logo"]}, "delay_seconds": 0.25}
+            ]
+        },
         {"messages": [{"id": _ID, "body_md5": "0d5bcbf1ba5ad7e4a8ffa3dd9a6b3a6f", "sent_at_ms": _AT}]},
     ),
-    "receive": Example({"tag": "billing", "max": 10, "wait_seconds": 20, "lease_seconds": 30}, {"messages": [_DELIVERY]}),
+    "receive": Example(
+        {"tag": "billing", "max": 10, "wait_seconds": 20, "lease_seconds": 30}, {"messages": [_DELIVERY]}
+    ),
     "ack": Example({"handles": [_HANDLE]}, _results()),
-    "extend": Example({"entries": [{"handle": _HANDLE, "lease_seconds": 60}]}, _results(next_visible_at_ms=_AT + 60_000)),
+    "extend": Example(
+        {"entries": [{"handle": _HANDLE, "lease_seconds": 60}]}, _results(next_visible_at_ms=_AT + 60_000)
+    ),
     "release": Example({"handles": [_HANDLE], "delay_seconds": 5}, _results(next_visible_at_ms=_AT + 5000)),
     "kill": Example({"handles": [_HANDLE], "reason": "no such customer"}, _results()),
 }
@@ -161,7 +169,9 @@ LOOK = {
     "reschedule": Example({"deliver_at_ms": 1_790_000_000_000}),
 }
 QUEUES = {
-    "create_queue": Example({"name": "orders", "delay_seconds": 0, "lease_seconds": 30, "redrive_policy": _POLICY}, _QUEUE),
+    "create_queue": Example(
+        {"name": "orders", "delay_seconds": 0, "lease_seconds": 30, "redrive_policy": _POLICY}, _QUEUE
+    ),
     "list_queues": Example(reply={"queues": ["orders", "orders-dead"], "next": None}),
     "get_queue": Example(reply=_QUEUE),
     "set_queue": Example({"lease_seconds": 30, "user_attributes": {"team": "shop"}}, _QUEUE),
@@ -206,7 +216,12 @@ _DECIDED = {
     "next_check_at_ms": None,
 }
 _COMMITTED = {**_DECIDED, "status": "committed", "message_ids": [_ID]}
-_WEBHOOK = {"producer_group": "payments", "owner": "shop", "url": "https://shop.example.com/checks", "modified_at_ms": _AT}
+_WEBHOOK = {
+    "producer_group": "payments",
+    "owner": "shop",
+    "url": "https://shop.example.com/checks",
+    "modified_at_ms": _AT,
+}
 _CHECK = {
     "id": f"{_TRANSACTION_ID}-1",
     "number": 1,
@@ -214,7 +229,9 @@ _CHECK = {
     "messages": [{"body": _BODY, "attributes": {}}],
 }
 TRANSACTIONS = {
-    "prepare": Example({"producer_group": "payments", "messages": [{"body": _BODY}], "check_immunity_seconds": 6}, _TRANSACTION),
+    "prepare": Example(
+        {"producer_group": "payments", "messages": [{"body": _BODY}], "check_immunity_seconds": 6}, _TRANSACTION
+    ),
     "commit": Example(reply=_COMMITTED),
     "rollback": Example(reply={**_DECIDED, "status": "rolled_back"}),
     "unknown": Example(reply=_TRANSACTION),
@@ -260,10 +277,19 @@ _KEY = {
 }
 RIGHTS = {
     "get_rights": Example(
-        reply={"principal": "billing", "key_id": "billing-service", "role": "member", "may": ["create_queue", "list_queues"]}
+        reply={
+            "principal": "billing",
+            "key_id": "billing-service",
+            "role": "member",
+            "may": ["create_queue", "list_queues"],
+        }
     ),
-    "get_queue_rights": Example(reply={"queue": "orders", "may": ["send"], "tags": {"default": [], "audit": ["receive"]}}),
-    "list_shared": Example(reply={"queues": [{"name": "orders", "owner": "shop", "backlog": 3, "ready": 2, "leased": 1}], "next": None}),
+    "get_queue_rights": Example(
+        reply={"queue": "orders", "may": ["send"], "tags": {"default": [], "audit": ["receive"]}}
+    ),
+    "list_shared": Example(
+        reply={"queues": [{"name": "orders", "owner": "shop", "backlog": 3, "ready": 2, "leased": 1}], "next": None}
+    ),
     "list_grants": Example(reply={"grants": [_GRANT]}),
     "get_grant": Example(reply=_GRANT),
     "grant": Example({"level": "use"}, _GRANT),
@@ -273,10 +299,19 @@ RIGHTS = {
     "revoke_tag": Example(),
     "get_user": Example(reply=_USER),
     "set_contacts": Example(
-        {"display_name": "Billing", "email": "billing@example.com", "webhook": "https://billing.example.com/alerts"}, _USER
+        {"display_name": "Billing", "email": "billing@example.com", "webhook": "https://billing.example.com/alerts"},
+        _USER,
     ),
     "set_user_quota": Example(
-        {"read_qps": 1000, "write_qps": 1000, "queues": 20, "partitions": 80, "daily_bytes": 10_000_000_000, "waits": 100}, _USER
+        {
+            "read_qps": 1000,
+            "write_qps": 1000,
+            "queues": 20,
+            "partitions": 80,
+            "daily_bytes": 10_000_000_000,
+            "waits": 100,
+        },
+        _USER,
     ),
     "create_key": Example(
         {"key_id": "billing-service", "principal": "billing", "role": "member", "expires_at_ms": 0},
@@ -289,7 +324,13 @@ RIGHTS = {
 }
 _WATCHED = {"tag": "billing", "subject": "receive_request", "measurement": "latency_p999", "threshold": 500}
 _ALERT = {"id": "a1f2e3d4c5b6", **_WATCHED, "added_at_ms": _AT, "firing": False, "since_ms": None}
-_EVENT = {"id": "0123456789ab-a1f2e3d4c5b6-1767225660000", "change": "fired", "at_ms": _AT + 60_000, **_WATCHED, "value": 812.8}
+_EVENT = {
+    "id": "0123456789ab-a1f2e3d4c5b6-1767225660000",
+    "change": "fired",
+    "at_ms": _AT + 60_000,
+    **_WATCHED,
+    "value": 812.8,
+}
 _ROW = {"tag": None, "subject": "send_request", "requests": 1440, "messages": 14400}
 _NONE = {"released": [None, 0], "dead": [None, 0]}
 _TIMES = {"latency_ms": 4.182, "latency_p999_ms": 31.623, "latency_max_ms": 64.02}
@@ -318,7 +359,9 @@ WATCHING = {
     "list_audit": Example(reply={"records": [_AUDITED], "next": None, "scanned": 1, "cut": None}),
     "get_daily_statistics": Example(reply={"enabled": True}),
     "set_daily_statistics": Example({"enabled": True}, {"enabled": True}),
-    "statistics": Example(reply={"queue": "orders", "day": "2026-01-01", "complete": True, "rows": [{**_ROW, **_TIMES}]}),
+    "statistics": Example(
+        reply={"queue": "orders", "day": "2026-01-01", "complete": True, "rows": [{**_ROW, **_TIMES}]}
+    ),
     "history": Example(
         reply={
             "queue": "orders",
@@ -330,7 +373,9 @@ WATCHING = {
             "leased": [None, 2],
             "oldest_at_ms": [None, _AT - 60_000],
             "sent": [None, 1440],
-            "tags": [{"name": "default", "received": [None, 1434], "redelivered": [None, 3], "acked": [None, 1431], **_NONE}],
+            "tags": [
+                {"name": "default", "received": [None, 1434], "redelivered": [None, 3], "acked": [None, 1431], **_NONE}
+            ],
         }
     ),
     "query_metric": Example(reply={"metric": "send_request.count", "points": [{"at_ms": _AT, "value": 24}]}),
@@ -350,7 +395,15 @@ _DEFINED = {
     ],
     "users": [{"name": "billing", "email": "billing@example.com", "queues": 20}],
 }
-_CHANGED = {"action": "change", "kind": "queue", "name": "orders", "queue": None, "field": "lease_seconds", "before": 30, "after": 60}
+_CHANGED = {
+    "action": "change",
+    "kind": "queue",
+    "name": "orders",
+    "queue": None,
+    "field": "lease_seconds",
+    "before": 30,
+    "after": 60,
+}
 DEFINITIONS = {
     "get_definitions": Example(reply=_DEFINED),
     "put_definitions": Example(_DEFINED, {"dry_run": False, "changes": [_CHANGED]}),

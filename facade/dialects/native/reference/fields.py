@@ -79,7 +79,9 @@ def _bounds(schema: Mapping[str, Any]) -> str:
     if schema.get("contentEncoding") == "base64":
         return " (base64)"
     for few, most, of, unit in (("minimum", "maximum", "", ""), ("minItems", "maxItems", "of ", ""), *_LENGTH):
-        low, high = (bound if bound is None or abs(bound) < 2**53 else None for bound in (schema.get(few), schema.get(most)))
+        low, high = (
+            bound if bound is None or abs(bound) < 2**53 else None for bound in (schema.get(few), schema.get(most))
+        )
         if high is not None:
             return f" {of}{f'up to {high}' if low is None else f'{low} to {high}'}{unit}"
         if low is not None:

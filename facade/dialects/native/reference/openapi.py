@@ -20,7 +20,15 @@ from facade.http.problem import CODES, MEDIA_TYPE, Problem, problem
 _REF = "#/components/schemas/{name}"
 _EVERY = ("internal",)
 _KNOWN = ("not_authenticated", "not_authorised", "log_unavailable", "store_unavailable", "rebuilding", "overloaded")
-_BODY = ("malformed_json", "too_deep", "unknown_field", "missing_field", "wrong_type", "invalid_value", "duplicate_value")
+_BODY = (
+    "malformed_json",
+    "too_deep",
+    "unknown_field",
+    "missing_field",
+    "wrong_type",
+    "invalid_value",
+    "duplicate_value",
+)
 _QUERY = ("malformed_query", "unknown_field", "wrong_type", "invalid_value", "duplicate_value")
 _HEADERS = {
     401: {"WWW-Authenticate": {"description": "How to authenticate.", "schema": {"type": "string"}}},

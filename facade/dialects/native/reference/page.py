@@ -25,7 +25,10 @@ _STYLE = (
     "details[open]{border-left:3px solid #ddd;padding-left:1rem;margin-bottom:1rem}details div{overflow-x:auto}h4{margin:1rem 0 .2rem}"
 )
 # The page has no script and loads nothing; a browser is told to hold it to that.
-_HEADERS = (("content-security-policy", "default-src 'none'; style-src 'unsafe-inline'"), ("x-content-type-options", "nosniff"))
+_HEADERS = (
+    ("content-security-policy", "default-src 'none'; style-src 'unsafe-inline'"),
+    ("x-content-type-options", "nosniff"),
+)
 
 
 def _pretty(value: Any) -> str:
@@ -72,13 +75,17 @@ def _answer(status: str, response: dict[str, Any], schemas: dict[str, Any]) -> s
 
 def _section(path: str, method: str, operation: dict[str, Any], schemas: dict[str, Any]) -> str:
     parts = [f"<details id='{escape(operation['operationId'])}'><summary><b class=m>{method.upper()}</b>"]
-    parts.append(f"<code>{escape(path)}</code> {escape(operation['summary'])}</summary><p>{escape(operation['description'])}")
+    parts.append(
+        f"<code>{escape(path)}</code> {escape(operation['summary'])}</summary><p>{escape(operation['description'])}"
+    )
     if operation["parameters"]:
         parts.append(_parameters(operation["parameters"], schemas))
     if body := operation.get("requestBody"):
         content = body["content"]["application/json"]
         about = escape(about_of(content["schema"], schemas))
-        parts.append(f"<h4>Request</h4><p>{about}{_fields(content['schema'], schemas)}<pre>{_pretty(content['example'])}</pre>")
+        parts.append(
+            f"<h4>Request</h4><p>{about}{_fields(content['schema'], schemas)}<pre>{_pretty(content['example'])}</pre>"
+        )
     answers = [_answer(status, response, schemas) for status, response in operation["responses"].items()]
     return "".join((*parts, *answers, "</details>"))
 
@@ -92,10 +99,13 @@ def page_of(document: dict[str, Any]) -> bytes:
             groups[operation["tags"][0]].append(_section(path, method, operation, schemas))
     sections = "".join(f"<h2>{escape(name)}</h2>{''.join(parts)}" for name, parts in groups.items())
     rows = "".join(
-        f"<tr id='{escape(code)}'><td><code>{escape(code)}</code><td>{row.status}<td>{escape(row.title)}" for code, row in CODES.items()
+        f"<tr id='{escape(code)}'><td><code>{escape(code)}</code><td>{row.status}<td>{escape(row.title)}"
+        for code, row in CODES.items()
     )
     head = f"<!doctype html><html lang=en><meta charset=utf-8><title>Leaseway API</title><style>{_STYLE}</style>"
-    intro = f"<h1>Leaseway API</h1><p>{escape(document['info']['description'])} <a href='/openapi.json'>openapi.json</a>"
+    intro = (
+        f"<h1>Leaseway API</h1><p>{escape(document['info']['description'])} <a href='/openapi.json'>openapi.json</a>"
+    )
     intro += "<p>A field or parameter with a star must be given, or is always there."
     return f"{head}{intro}{sections}<h2>Problems</h2><table><tr><th>code<th>status<th>{rows}</table></html>".encode()
 
@@ -104,7 +114,11 @@ def home_of(console_url: str) -> bytes:
     """The page at `/`: it leads browsers to the console, if there is one."""
     to = escape(console_url)
     leads = f'<meta http-equiv=refresh content="0;url={to}">' if to else ""
-    console = f'<p>The console is at <a href="{to}">{to}</a>.' if to else "<p>No console is known here: `leaseway console` starts one."
+    console = (
+        f'<p>The console is at <a href="{to}">{to}</a>.'
+        if to
+        else "<p>No console is known here: `leaseway console` starts one."
+    )
     head = f"<!doctype html><html lang=en><meta charset=utf-8>{leads}<title>Leaseway</title><style>{_STYLE}</style>"
     return f"{head}<h1>Leaseway</h1>{console}<p>What the API has: <a href=/docs>/docs</a>.</html>\n".encode()
 

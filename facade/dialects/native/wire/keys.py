@@ -30,7 +30,9 @@ class SetKeyBody(Body, frozen=True, kw_only=True):
 
     role: KeyRole | UnsetType = UNSET
     expires_at_ms: Expires | UnsetType = UNSET
-    disabled: Annotated[bool, Meta(description="Whether it does not count until it is enabled again.")] | UnsetType = UNSET
+    disabled: Annotated[bool, Meta(description="Whether it does not count until it is enabled again.")] | UnsetType = (
+        UNSET
+    )
 
 
 class RotateKeyBody(Body, frozen=True, kw_only=True):
@@ -59,7 +61,9 @@ class KeyReply(Reply, frozen=True, kw_only=True):
     created_at_ms: Made
     expires_at_ms: Annotated[Moment, about("From when on it counts no more (epoch ms); 0 = never.")]
     disabled: Annotated[bool, about("Whether it does not count for now.")]
-    previous_until_ms: Annotated[Moment, about("Until when the secret before the last rotation counts too (epoch ms); 0 = it does not.")]
+    previous_until_ms: Annotated[
+        Moment, about("Until when the secret before the last rotation counts too (epoch ms); 0 = it does not.")
+    ]
     last_used_at_ms: Annotated[Moment, about("When it was used last (epoch ms), within two minutes; 0 = not known.")]
 
 

@@ -49,7 +49,13 @@ from facade.dialects.native.wire.replies import (
     UserReply,
 )
 from facade.dialects.native.wire.settings import QueueReply, settings_reply
-from facade.dialects.native.wire.transaction_replies import CheckReply, ChecksReply, HalfMessageReply, TransactionReply, WebhookReply
+from facade.dialects.native.wire.transaction_replies import (
+    CheckReply,
+    ChecksReply,
+    HalfMessageReply,
+    TransactionReply,
+    WebhookReply,
+)
 from schemas.filters import Filter
 from schemas.records import Attribute, Choice, Origin, Pause, trace_context
 from schemas.records.settings import RedrivePolicy
@@ -58,7 +64,9 @@ from schemas.vocabulary import DEFAULT_PRIORITY, NATIVE_SENDER, SOURCE_QUEUE_ATT
 
 def policy_reply(policy: RedrivePolicy, fault: str) -> RedrivePolicyReply:
     """A redrive policy, and why it moves nothing."""
-    return RedrivePolicyReply(dead_letter_queue=policy.dead_letter_queue, max_receive_count=policy.max_receive_count, stopped=fault)
+    return RedrivePolicyReply(
+        dead_letter_queue=policy.dead_letter_queue, max_receive_count=policy.max_receive_count, stopped=fault
+    )
 
 
 def pause_reply(paused: Pause) -> PauseReply:
@@ -202,7 +210,9 @@ def _check(check: Check) -> CheckReply:
     for message in check.messages:
         text, data = _text_or_bytes(message.body, message.body_is_text)
         messages.append(HalfMessageReply(body=text, body_base64=data, attributes=_attributes(message.attributes)))
-    return CheckReply(id=check.id, number=check.number, transaction=transaction_reply(check.transaction), messages=messages)
+    return CheckReply(
+        id=check.id, number=check.number, transaction=transaction_reply(check.transaction), messages=messages
+    )
 
 
 def webhook_reply(webhook: Webhook, secret: str | UnsetType = UNSET) -> WebhookReply:
@@ -216,7 +226,9 @@ def _given(value: str | None) -> str | UnsetType:
 
 def sent_reply(sent: Sent) -> SentReply:
     """A message that Kafka has."""
-    return SentReply(id=sent.id, body_md5=sent.body_md5, sent_at_ms=sent.sent_at_ms, sequence_number=sent.sequence_number or UNSET)
+    return SentReply(
+        id=sent.id, body_md5=sent.body_md5, sent_at_ms=sent.sent_at_ms, sequence_number=sent.sequence_number or UNSET
+    )
 
 
 def delivery_reply(delivery: Delivery) -> DeliveryReply:

@@ -86,10 +86,14 @@ class TagReply(Reply, frozen=True, kw_only=True):
     ready: Annotated[Count, about("Receivable now.")]
     delayed: Annotated[Count, about("Receivable later.")]
     leased: Annotated[Count, about("With consumers.")]
-    parked: Annotated[Count, about("FIFO: received too often, each the first of a group that waits for somebody to unpark it.")]
+    parked: Annotated[
+        Count, about("FIFO: received too often, each the first of a group that waits for somebody to unpark it.")
+    ]
     stored: Annotated[Count, about("In Kafka, beyond what is in hand: will be ready.")]
     read_qps: Annotated[Count, about("Receives a second under it; 0 = no bound.")]
-    redrive_policy: Annotated[RedrivePolicyReply | None, about("Where messages go that die under it; null = as in the queue.")]
+    redrive_policy: Annotated[
+        RedrivePolicyReply | None, about("Where messages go that die under it; null = as in the queue.")
+    ]
     paused: Annotated[PauseReply | None, about("That nobody receives under it; null = it is not paused by itself.")]
 
 
@@ -116,7 +120,9 @@ class QueueCountsReply(Reply, frozen=True, kw_only=True):
     leased: Annotated[Count, about("With consumers.")]
     parked: Annotated[Count, about("FIFO: each the first of a group that waits for somebody to unpark it.")]
     stored: Annotated[Count, about("In Kafka, beyond what is in hand: will be ready.")]
-    oldest_at_ms: Annotated[int | None, about("When the oldest one was sent that is not settled (epoch ms); null = none, or not known.")]
+    oldest_at_ms: Annotated[
+        int | None, about("When the oldest one was sent that is not settled (epoch ms); null = none, or not known.")
+    ]
     as_of_ms: Annotated[int | None, about("When that was counted (epoch ms); null = it was not yet.")]
     paused: Annotated[bool, about("Whether it is paused, or a tag of it.")]
     sent: Annotated[Count, about("Records that were ever written to it; only grows.")]
@@ -127,7 +133,9 @@ class QueuesReply(Reply, frozen=True, kw_only=True):
     """A page of queues; `next` = null at the end."""
 
     queues: Annotated[list[str], about("Names, in order.")]
-    counts: Annotated[list[QueueCountsReply], about("Asked with `counts`: what is in them, in the same order.")] | UnsetType = UNSET
+    counts: (
+        Annotated[list[QueueCountsReply], about("Asked with `counts`: what is in them, in the same order.")] | UnsetType
+    ) = UNSET
     next: Annotated[str | None, about("The `after`, or with `counts` the `cursor`, of the next page; null at the end.")]
 
 
@@ -259,7 +267,9 @@ class PeekedReply(Reply, frozen=True, kw_only=True):
     sent_at_ms: SentAt
     receive_count: Received
     first_received_at_ms: Annotated[Moment | None, about("When it was received first (epoch ms); null = it was not.")]
-    next_visible_at_ms: Annotated[Moment | None, about("When it is receivable (epoch ms); null = it is, or never again.")]
+    next_visible_at_ms: Annotated[
+        Moment | None, about("When it is receivable (epoch ms); null = it is, or never again.")
+    ]
     partition: Partition
     offset: Offset
     group: Group | UnsetType = UNSET
@@ -268,7 +278,10 @@ class PeekedReply(Reply, frozen=True, kw_only=True):
     priority: Priority | UnsetType = UNSET
     sender: Sender | UnsetType = UNSET
     origin: Moved | UnsetType = UNSET
-    masked: Annotated[bool, about("true = body and attributes are what the queue's mask leaves of them for who asks.")] | UnsetType = UNSET
+    masked: (
+        Annotated[bool, about("true = body and attributes are what the queue's mask leaves of them for who asks.")]
+        | UnsetType
+    ) = UNSET
 
 
 class ParkedGroupReply(Reply, frozen=True, kw_only=True):
@@ -280,7 +293,9 @@ class ParkedGroupReply(Reply, frozen=True, kw_only=True):
     offset: Offset
     receive_count: Received
     first_received_at_ms: Annotated[Moment, about("When it was received first (epoch ms).")]
-    expires_at_ms: Annotated[Moment | None, about("When its retention ends (epoch ms), and the group goes on; null = never.")]
+    expires_at_ms: Annotated[
+        Moment | None, about("When its retention ends (epoch ms), and the group goes on; null = never.")
+    ]
     held: Annotated[Count, about("Messages of the group behind it, of those in hand.")]
 
 

@@ -8,7 +8,16 @@ from typing import Annotated, Any, Final, get_type_hints
 
 from msgspec import UNSET, Meta, Struct, UnsetType, defstruct
 
-from facade.dialects.native.wire.replies import Changed, Made, Notes, PauseReply, RedrivePolicyReply, Reply, TagReply, about
+from facade.dialects.native.wire.replies import (
+    Changed,
+    Made,
+    Notes,
+    PauseReply,
+    RedrivePolicyReply,
+    Reply,
+    TagReply,
+    about,
+)
 from facade.dialects.native.wire.shapes import Body, RedrivePolicyBody, UserAttributes
 from facade.dialects.native.wire.units import RANGE, Name, QueueName, Seconds, Whole, to_ms, to_seconds
 from schemas.records.native_settings import SETTINGS, description, in_seconds, wire_name, words
@@ -44,7 +53,10 @@ def _shown(setting: Setting) -> Any:
     """The type of a setting in a reply."""
     kind: Any = _REPLIES.get(setting.name, float if in_seconds(setting) else _TYPES[setting.name])
     shown = Annotated[
-        kind, Meta(description=words(setting), extra_json_schema={"enum": list(setting.choices)} if setting.choices else None)
+        kind,
+        Meta(
+            description=words(setting), extra_json_schema={"enum": list(setting.choices)} if setting.choices else None
+        ),
     ]
     return shown | None if setting.none else shown
 
@@ -107,5 +119,7 @@ def settings_reply(settings: EffectiveSettings) -> dict[str, Any]:
     shown: dict[str, Any] = {}
     for setting in SETTINGS:
         value = getattr(settings, setting.name)
-        shown[wire_name(setting)] = to_seconds(value) if in_seconds(setting) else (value or None) if setting.none else value
+        shown[wire_name(setting)] = (
+            to_seconds(value) if in_seconds(setting) else (value or None) if setting.none else value
+        )
     return shown

@@ -50,7 +50,9 @@ UserAttributes = Annotated[
     dict[str, str], entries(ASKED["user_attributes"][1], "Free texts of the owner's; the service does not read them.")
 ]
 TagName = Annotated[Name, Meta(description="A tag of the queue. Default: the default tag.")]
-DeliverAt = Annotated[Whole, within("deliver_at_ms", "When it is due (ms since 1970), up to max_delay_seconds from now; past = now.")]
+DeliverAt = Annotated[
+    Whole, within("deliver_at_ms", "When it is due (ms since 1970), up to max_delay_seconds from now; past = now.")
+]
 OwnLease = Annotated[Seconds, within("lease_ms", "Seconds for which its deliveries are leased. Default: the queue's.")]
 OwnDelay = Annotated[Seconds, within("delay_ms", "Seconds until the first receive. Default: the queue's.")]
 
@@ -64,7 +66,9 @@ class CopyBody(Body, frozen=True, kw_only=True):
 class PauseBody(Body, frozen=True, kw_only=True):
     """Why nobody is to receive."""
 
-    reason: Annotated[str, Meta(max_length=MAX_REASON, description="Why, for whoever looks; up to 200 printable characters.")] = ""
+    reason: Annotated[
+        str, Meta(max_length=MAX_REASON, description="Why, for whoever looks; up to 200 printable characters.")
+    ] = ""
 
 
 AttributeText = Annotated[str, Meta(description="The value of a string or number.")]
@@ -77,7 +81,12 @@ class ConditionBody(Body, frozen=True, kw_only=True, omit_defaults=True):
     """
 
     name: Annotated[str, Meta(pattern=ATTRIBUTE_NAME_PATTERN, description="The name of an attribute.")]
-    type: Annotated[str, Meta(pattern=CONDITION_TYPE_PATTERN, description="Its type, or empty. Default: that of the value.")] | None = None
+    type: (
+        Annotated[
+            str, Meta(pattern=CONDITION_TYPE_PATTERN, description="Its type, or empty. Default: that of the value.")
+        ]
+        | None
+    ) = None
     value: AttributeText | None = None
     value_base64: AttributeBytes | None = None
 
@@ -94,21 +103,33 @@ class CreateTagBody(Body, frozen=True, kw_only=True):
 
     name: Annotated[Name, Meta(description="The name of the new tag.")]
     start_at_ms: Annotated[
-        Millis, within("start_at_ms", "0 = the oldest message kept, negative = from now, else messages since then (epoch ms).")
+        Millis,
+        within("start_at_ms", "0 = the oldest message kept, negative = from now, else messages since then (epoch ms)."),
     ] = -1
     filter: Annotated[FilterBody, Meta(description="Which messages the tag wants. Without one: all.")] | None = None
     user_attributes: UserAttributes | None = None
     read_qps: Annotated[Whole, within("read_qps", "Receives a second under the tag; 0 = no bound.")] = 0
     redrive_policy: (
-        Annotated[RedrivePolicyBody, Meta(description="Where messages go that die under the tag. Without one as in the queue.")] | None
+        Annotated[
+            RedrivePolicyBody,
+            Meta(description="Where messages go that die under the tag. Without one as in the queue."),
+        ]
+        | None
     ) = None
 
 
 class SeekBody(Body, frozen=True, kw_only=True):
     """Where a tag begins anew: `to` or `to_ms`."""
 
-    to: Annotated[Literal["earliest", "latest"], Meta(description="The oldest message kept, or what is sent from now on.")] | None = None
-    to_ms: Annotated[Millis, within("from", "Messages sent at that time (epoch ms) or later; not in the future.")] | None = None
+    to: (
+        Annotated[
+            Literal["earliest", "latest"], Meta(description="The oldest message kept, or what is sent from now on.")
+        ]
+        | None
+    ) = None
+    to_ms: (
+        Annotated[Millis, within("from", "Messages sent at that time (epoch ms) or later; not in the future.")] | None
+    ) = None
 
 
 class AttributeBody(Body, frozen=True, kw_only=True):
@@ -116,7 +137,9 @@ class AttributeBody(Body, frozen=True, kw_only=True):
     short for type string.
     """
 
-    type: Annotated[str, Meta(pattern=ATTRIBUTE_TYPE_PATTERN, description="string, number or binary, with .subtype if wanted.")]
+    type: Annotated[
+        str, Meta(pattern=ATTRIBUTE_TYPE_PATTERN, description="string, number or binary, with .subtype if wanted.")
+    ]
     value: AttributeText | None = None
     value_base64: AttributeBytes | None = None
 
@@ -138,9 +161,15 @@ class SendMessage(Body, frozen=True, kw_only=True):
     delay_seconds: OwnDelay | None = None
     deliver_at_ms: DeliverAt | None = None
     lease_seconds: OwnLease | None = None
-    group: Annotated[str, like(ID_PATTERN, "Needed in a FIFO queue, which keeps its order; 1-128 characters.")] | None = None
-    dedup_id: Annotated[str, like(ID_PATTERN, "FIFO: a message with an id of the last five minutes is not delivered.")] | None = None
-    priority: Annotated[Whole, within("priority", "1 is received first, in a queue with priority. Default: 8.")] | None = None
+    group: (
+        Annotated[str, like(ID_PATTERN, "Needed in a FIFO queue, which keeps its order; 1-128 characters.")] | None
+    ) = None
+    dedup_id: (
+        Annotated[str, like(ID_PATTERN, "FIFO: a message with an id of the last five minutes is not delivered.")] | None
+    ) = None
+    priority: (
+        Annotated[Whole, within("priority", "1 is received first, in a queue with priority. Default: 8.")] | None
+    ) = None
 
 
 class SendBody(Body, frozen=True, kw_only=True):
@@ -157,9 +186,12 @@ class PrepareBody(Body, frozen=True, kw_only=True):
     """
 
     producer_group: Annotated[Name, Meta(description="Whom the service asks when it is not told the outcome.")]
-    messages: Annotated[list[SendMessage], items("messages", "What to send, in this order; without delays of their own.")]
+    messages: Annotated[
+        list[SendMessage], items("messages", "What to send, in this order; without delays of their own.")
+    ]
     check_immunity_seconds: (
-        Annotated[Seconds, within("check_immunity_ms", "Seconds in which nobody is asked. Default: the service's.")] | None
+        Annotated[Seconds, within("check_immunity_ms", "Seconds in which nobody is asked. Default: the service's.")]
+        | None
     ) = None
 
 
@@ -176,7 +208,12 @@ class WebhookBody(Body, frozen=True, kw_only=True):
     url: Annotated[str, Meta(max_length=MAX_URL, description="http or https; a public address.")]
     secret: (
         Annotated[
-            str, Meta(max_length=200, description="What signs the requests; 16 to 200 characters.", extra_json_schema={"minLength": 16})
+            str,
+            Meta(
+                max_length=200,
+                description="What signs the requests; 16 to 200 characters.",
+                extra_json_schema={"minLength": 16},
+            ),
         ]
         | None
     ) = None
@@ -185,7 +222,10 @@ class WebhookBody(Body, frozen=True, kw_only=True):
 class ListTransactionsQuery(Body, frozen=True, kw_only=True):
     """Which transactions, at most `limit` of them."""
 
-    status: Annotated[str, Meta(min_length=1, max_length=32), one_of(TransactionStatus, "Only those that stand there.")] | UnsetType = UNSET
+    status: (
+        Annotated[str, Meta(min_length=1, max_length=32), one_of(TransactionStatus, "Only those that stand there.")]
+        | UnsetType
+    ) = UNSET
     limit: Annotated[Whole, within("limit", "Most transactions.")] = 100
 
 
@@ -194,7 +234,9 @@ class ReceiveBody(Body, frozen=True, kw_only=True):
 
     tag: TagName | None = None
     max: Annotated[Whole, within("max", "Most messages to receive.")] | None = None
-    wait_seconds: Annotated[Seconds, within("wait_ms", "Seconds to wait for the first message; 0 = answer at once.")] | None = None
+    wait_seconds: (
+        Annotated[Seconds, within("wait_ms", "Seconds to wait for the first message; 0 = answer at once.")] | None
+    ) = None
     lease_seconds: Annotated[Seconds, within("lease_ms", "Seconds for which the messages are leased.")] | None = None
     filter: FilterBody | None = None
 
@@ -217,7 +259,9 @@ class KillBody(Body, frozen=True, kw_only=True):
 
     handles: Handles
     reason: Annotated[Why, Meta(description="Why, of all of them; up to 200 printable characters.")] = ""
-    reasons: Annotated[list[Why], items("handles", "In place of reason: one for each handle, in their order.")] | None = None
+    reasons: (
+        Annotated[list[Why], items("handles", "In place of reason: one for each handle, in their order.")] | None
+    ) = None
 
 
 class ReleaseBody(Body, frozen=True, kw_only=True):
@@ -267,8 +311,12 @@ class UserQuotaBody(Body, frozen=True, kw_only=True):
     read_qps: Annotated[Whole, within("read_qps", "Receives a second.")] = 0
     write_qps: Annotated[Whole, within("write_qps", "Sends a second.")] = 0
     queues: Annotated[Whole, within("queues", "Queues.")] = 0
-    partitions: Annotated[Whole, within("partitions", "Partitions of all queues. Default: as it was.")] | UnsetType = UNSET
-    daily_bytes: Annotated[Whole, within("daily_bytes", "Bytes sent on a UTC day. Default: as it was.")] | UnsetType = UNSET
+    partitions: Annotated[Whole, within("partitions", "Partitions of all queues. Default: as it was.")] | UnsetType = (
+        UNSET
+    )
+    daily_bytes: Annotated[Whole, within("daily_bytes", "Bytes sent on a UTC day. Default: as it was.")] | UnsetType = (
+        UNSET
+    )
     waits: Annotated[Whole, within("waits", "Receives that wait at a worker. Default: as it was.")] | UnsetType = UNSET
 
 
@@ -279,11 +327,19 @@ class ListQueuesQuery(Body, frozen=True, kw_only=True):
 
     prefix: Annotated[str, Meta(max_length=MAX_QUEUE_NAME, description="Only names that begin so.")] = ""
     limit: Annotated[Whole, within("limit", "Names of a page.")] = 100
-    after: Annotated[str, Meta(max_length=MAX_QUEUE_NAME, description="Only names behind this one.")] | UnsetType = UNSET
+    after: Annotated[str, Meta(max_length=MAX_QUEUE_NAME, description="Only names behind this one.")] | UnsetType = (
+        UNSET
+    )
     counts: Annotated[bool, Meta(description="Also count what is in each queue.")] = False
-    dead_letters: Annotated[bool, Meta(description="With `counts`: only queues for dead letters, of others or made so.")] = False
-    sort: Annotated[str, one_of(SORTS, "By the name; else the greatest number or the oldest message first.")] | UnsetType = UNSET
-    cursor: Annotated[str, Meta(max_length=512, description="With `counts`: the `next` of the page before.")] | UnsetType = UNSET
+    dead_letters: Annotated[
+        bool, Meta(description="With `counts`: only queues for dead letters, of others or made so.")
+    ] = False
+    sort: (
+        Annotated[str, one_of(SORTS, "By the name; else the greatest number or the oldest message first.")] | UnsetType
+    ) = UNSET
+    cursor: (
+        Annotated[str, Meta(max_length=512, description="With `counts`: the `next` of the page before.")] | UnsetType
+    ) = UNSET
 
 
 class ParkedQuery(Body, frozen=True, kw_only=True):
@@ -299,7 +355,9 @@ class UnparkBody(Body, frozen=True, kw_only=True):
 
     group: Annotated[str, Meta(max_length=128, description="The group; empty = the messages that have none.")]
     tag: TagName | None = None
-    kill: Annotated[bool, Meta(description="Send its first message to the dead-letter queue. Default: it is received again.")] = False
+    kill: Annotated[
+        bool, Meta(description="Send its first message to the dead-letter queue. Default: it is received again.")
+    ] = False
 
 
 class PeekQuery(Body, frozen=True, kw_only=True):
@@ -313,16 +371,26 @@ class QueryMessages(Body, frozen=True, kw_only=True):
     named and the text.
     """
 
-    from_: Annotated[Millis, within("from", "Sent at or after, epoch ms.")] | UnsetType = field(name="from", default=UNSET)
+    from_: Annotated[Millis, within("from", "Sent at or after, epoch ms.")] | UnsetType = field(
+        name="from", default=UNSET
+    )
     to: Annotated[Millis, within("to", "Sent before, epoch ms.")] | UnsetType = UNSET
-    state: Annotated[str, Meta(min_length=1, max_length=32), one_of(MessageState, "In this state under the tag.")] | UnsetType = UNSET
+    state: (
+        Annotated[str, Meta(min_length=1, max_length=32), one_of(MessageState, "In this state under the tag.")]
+        | UnsetType
+    ) = UNSET
     attribute: Annotated[
         list[Annotated[str, Meta(min_length=1, max_length=2048)]],
-        Meta(max_length=20, description="`name`: it exists; `name=value`: it's the string `value`. Repeated: all must hold."),
+        Meta(
+            max_length=20,
+            description="`name`: it exists; `name=value`: it's the string `value`. Repeated: all must hold.",
+        ),
     ] = []
     text: Annotated[str, length("text", "Only text bodies that have this in them.")] | UnsetType = UNSET
     ignore_case: Annotated[bool, Meta(description="With `text`: in capitals or not.")] = False
     tag: TagName | UnsetType = UNSET
     limit: Annotated[Whole, within("limit", "Messages of a page.")] = 50
     next: Annotated[str, Meta(min_length=1, max_length=1024, description="From the page before.")] | UnsetType = UNSET
-    partition: Annotated[Whole, within("partition", "Only of this partition; each message says of which it is.")] | UnsetType = UNSET
+    partition: (
+        Annotated[Whole, within("partition", "Only of this partition; each message says of which it is.")] | UnsetType
+    ) = UNSET

@@ -20,7 +20,9 @@ class AlertBody(Body, frozen=True, kw_only=True):
 
     subject: Annotated[str, Meta(max_length=64), one_of(Subject, "What is watched. Sends are watched without a tag.")]
     measurement: Annotated[
-        str, Meta(max_length=32), one_of(Measurement, "What of it, over a minute; queue_message_number has a count only.")
+        str,
+        Meta(max_length=32),
+        one_of(Measurement, "What of it, over a minute; queue_message_number has a count only."),
     ]
     threshold: Annotated[float, within("threshold", "Milliseconds, or a count.")]
     tag: Annotated[Name, Meta(description="A tag of the queue. Default: the queue as a whole.")] | None = None
@@ -29,7 +31,9 @@ class AlertBody(Body, frozen=True, kw_only=True):
 class AlertsQuery(Body, frozen=True, kw_only=True):
     """Which policies."""
 
-    tag: Annotated[Name, Meta(description="Only those of this tag. Default: all of the queue and its tags.")] | UnsetType = UNSET
+    tag: (
+        Annotated[Name, Meta(description="Only those of this tag. Default: all of the queue and its tags.")] | UnsetType
+    ) = UNSET
 
 
 class DailyStatisticsBody(Body, frozen=True, kw_only=True):
@@ -47,33 +51,48 @@ class StatisticsQuery(Body, frozen=True, kw_only=True):
 class HistoryQuery(Body, frozen=True, kw_only=True):
     """How far back."""
 
-    span: Annotated[str, Meta(max_length=16), one_of(HISTORY_SPANS, "The last hour by 10 s, or the last day by 5 min.")] = "hour"
+    span: Annotated[
+        str, Meta(max_length=16), one_of(HISTORY_SPANS, "The last hour by 10 s, or the last day by 5 min.")
+    ] = "hour"
 
 
 class AuditParameters(Body, frozen=True, kw_only=True):
     """Which records of the audit, newest first."""
 
-    from_: Annotated[Millis, within("from", "Noted at or after, epoch ms.")] | UnsetType = field(name="from", default=UNSET)
+    from_: Annotated[Millis, within("from", "Noted at or after, epoch ms.")] | UnsetType = field(
+        name="from", default=UNSET
+    )
     to: Annotated[Millis, within("to", "Noted before, epoch ms.")] | UnsetType = UNSET
     principal: Annotated[str, Meta(max_length=200, description="Only what this principal has asked.")] = ""
-    queue: Annotated[str, Meta(max_length=200, description="Only what was asked of this queue, also one that is gone.")] = ""
+    queue: Annotated[
+        str, Meta(max_length=200, description="Only what was asked of this queue, also one that is gone.")
+    ] = ""
     verb: Annotated[str, Meta(max_length=64), one_of(Verb, "Only this.")] = ""
     limit: Annotated[Whole, within("limit", "Records of a page.")] = 100
-    cursor: Annotated[str, Meta(min_length=1, max_length=64, description="The `next` of the page before.")] | UnsetType = UNSET
+    cursor: (
+        Annotated[str, Meta(min_length=1, max_length=64, description="The `next` of the page before.")] | UnsetType
+    ) = UNSET
 
 
 class MetricParameters(Body, frozen=True, kw_only=True):
     """Which metric, when, and how its minutes and tags become one value."""
 
     metric: Annotated[str, Meta(max_length=64), one_of(METRICS, "subject.measure; times are in ms.")]
-    from_: Annotated[Millis, within("from", "Minutes that began at or after, epoch ms. Default: an hour before `to`.")] | UnsetType = field(
-        name="from", default=UNSET
-    )
+    from_: (
+        Annotated[Millis, within("from", "Minutes that began at or after, epoch ms. Default: an hour before `to`.")]
+        | UnsetType
+    ) = field(name="from", default=UNSET)
     to: Annotated[Millis, within("to", "Minutes that began before, epoch ms. Default: now.")] | UnsetType = UNSET
     interval_seconds: Annotated[Whole, within("interval_ms", "A value for each interval, which is whole minutes.")] = 60
-    tag: Annotated[Name, Meta(description="Only requests of this tag. Default: of all, and those of none.")] | UnsetType = UNSET
-    aggregator: Annotated[Aggregator, one_of(AGGREGATORS, "Make the value of those of the tags. Default: of all requests.")] | UnsetType = (
-        UNSET
-    )
-    downsample: Annotated[Aggregator, one_of(AGGREGATORS, "Make it of those of the minutes. Default: of all requests.")] | UnsetType = UNSET
+    tag: (
+        Annotated[Name, Meta(description="Only requests of this tag. Default: of all, and those of none.")] | UnsetType
+    ) = UNSET
+    aggregator: (
+        Annotated[Aggregator, one_of(AGGREGATORS, "Make the value of those of the tags. Default: of all requests.")]
+        | UnsetType
+    ) = UNSET
+    downsample: (
+        Annotated[Aggregator, one_of(AGGREGATORS, "Make it of those of the minutes. Default: of all requests.")]
+        | UnsetType
+    ) = UNSET
     rate: Annotated[bool, Meta(description="A second: counts are divided by the interval.")] = False

@@ -66,4 +66,6 @@ class WebhookReply(Reply, frozen=True, kw_only=True):
     owner: Annotated[str, about("Who registered it.")]
     url: Annotated[str, about("Where the questions go.")]
     modified_at_ms: Changed
-    secret: Annotated[str, about("What signs the requests; only in the answer to its registration.")] | UnsetType = UNSET
+    secret: Annotated[str, about("What signs the requests; only in the answer to its registration.")] | UnsetType = (
+        UNSET
+    )

@@ -38,7 +38,9 @@ def entries_of(messages: Sequence[SendMessage]) -> list[SendEntry]:
         entries.append(
             SendEntry(
                 body=text.encode() if text is not None else message.body_base64 or b"",
-                attributes=_attributes(message.attributes, f"messages[{index}].attributes") if message.attributes else _NO_ATTRIBUTES,
+                attributes=_attributes(message.attributes, f"messages[{index}].attributes")
+                if message.attributes
+                else _NO_ATTRIBUTES,
                 delay_ms=to_ms(message.delay_seconds),
                 lease_ms=to_ms(message.lease_seconds),
                 body_is_text=text is not None,
@@ -53,7 +55,9 @@ def entries_of(messages: Sequence[SendMessage]) -> list[SendEntry]:
 
 def _one_of(where: str, first: str, second: str, *, both: bool) -> ProblemError:
     if both:
-        return ProblemError("duplicate_value", f"{where} may have {first} or {second}, not both.", field=f"{where}.{second}")
+        return ProblemError(
+            "duplicate_value", f"{where} may have {first} or {second}, not both.", field=f"{where}.{second}"
+        )
     return ProblemError("missing_field", f"{where} needs {first} or {second}.", field=f"{where}.{first}")
 
 
@@ -62,11 +66,15 @@ def _attributes(given: Mapping[str, str | AttributeBody], place: str) -> dict[st
     for name, attribute in given.items():
         where = f"{place}.{name}"
         if name == RESERVED_ATTRIBUTE:
-            raise ProblemError("invalid_value", f"{name} is reserved.", field=where, limit="not a reserved name", given=name)
+            raise ProblemError(
+                "invalid_value", f"{name} is reserved.", field=where, limit="not a reserved name", given=name
+            )
         if isinstance(attribute, str):
             attributes[name] = Attribute("string", attribute.encode())
         else:
-            attributes[name] = Attribute(attribute.type, _typed(where, attribute.type, attribute.value, attribute.value_base64))
+            attributes[name] = Attribute(
+                attribute.type, _typed(where, attribute.type, attribute.value, attribute.value_base64)
+            )
     return attributes
 
 
@@ -75,7 +83,9 @@ def _typed(where: str, type: str, value: str | None, value_base64: bytes | None)
     kind = type.partition(".")[0].lower()
     wanted, other = ("value_base64", "value") if kind == "binary" else ("value", "value_base64")
     if (value if kind == "binary" else value_base64) is not None:
-        raise ProblemError("invalid_value", f"A {kind} attribute has {wanted}, not {other}.", field=f"{where}.{other}", limit=wanted)
+        raise ProblemError(
+            "invalid_value", f"A {kind} attribute has {wanted}, not {other}.", field=f"{where}.{other}", limit=wanted
+        )
     if kind == "binary":
         if value_base64 is None:
             raise ProblemError("missing_field", f"{where} needs {wanted}.", field=f"{where}.{wanted}")
@@ -84,7 +94,9 @@ def _typed(where: str, type: str, value: str | None, value_base64: bytes | None)
         raise ProblemError("missing_field", f"{where} needs {wanted}.", field=f"{where}.{wanted}")
     if kind == "number" and not (len(value) <= _NUMBER_CHARACTERS and _NUMBER.fullmatch(value)):
         limit = f"a decimal number of {_NUMBER_CHARACTERS} characters at most"
-        raise ProblemError("invalid_value", f"{where} is not a number.", field=f"{where}.value", limit=limit, given=value)
+        raise ProblemError(
+            "invalid_value", f"{where} is not a number.", field=f"{where}.value", limit=limit, given=value
+        )
     return value.encode()
 
 
@@ -112,7 +124,9 @@ def edit_of(body: CopyMessageBody) -> Callable[[Message], SendEntry]:
 
 def choice_of(body: PreviewBody) -> Choice | None:
     """Which dead letters a redrive takes, beside its filter and ids; None = all."""
-    choice = Choice(body.from_ or 0, body.to or 0, body.reason or "", body.source or "", body.text or "", body.ignore_case)
+    choice = Choice(
+        body.from_ or 0, body.to or 0, body.reason or "", body.source or "", body.text or "", body.ignore_case
+    )
     return None if choice == Choice(any_case=body.ignore_case) else choice
 
 
@@ -120,7 +134,9 @@ def filter_of(body: FilterBody | None) -> Filter | None:
     """A filter; None stays None. Raises ProblemError for a condition that says two things."""
     if body is None:
         return None
-    conditions = [_condition(condition, f"filter.conditions[{index}]") for index, condition in enumerate(body.conditions)]
+    conditions = [
+        _condition(condition, f"filter.conditions[{index}]") for index, condition in enumerate(body.conditions)
+    ]
     return Filter(conditions, body.operator)
 
 
@@ -132,7 +148,12 @@ def _condition(body: ConditionBody, where: str) -> Condition:
     if kind.lower() != "empty":
         return Condition(body.name, kind, _typed(where, kind, body.value, body.value_base64))
     if valued:
-        raise ProblemError("invalid_value", "Type empty asks that the attribute exists; it has no value.", field=where, limit="no value")
+        raise ProblemError(
+            "invalid_value",
+            "Type empty asks that the attribute exists; it has no value.",
+            field=where,
+            limit="no value",
+        )
     return Condition(body.name)
 
 
@@ -145,7 +166,9 @@ def filter_of_query(attributes: Sequence[str]) -> Filter | None:
         name, equals, value = given.partition("=")
         if not _ATTRIBUTE_NAME.match(name):
             about = "name or name=value; the name is letters, digits and printable ASCII without spaces"
-            raise ProblemError("invalid_value", f"attribute must be {about}.", field="attribute", limit=about, given=given)
+            raise ProblemError(
+                "invalid_value", f"attribute must be {about}.", field="attribute", limit=about, given=given
+            )
         conditions.append(Condition(name, "string", value.encode()) if equals else Condition(name))
     return Filter(conditions) if conditions else None
 
@@ -159,6 +182,8 @@ def distinct(handles: list[str], field: str) -> list[str]:
         for index, handle in enumerate(handles):
             if handle in seen:
                 where = field.format(index)
-                raise ProblemError("duplicate_value", "A handle may be given once.", field=where, limit="distinct", given=handle)
+                raise ProblemError(
+                    "duplicate_value", "A handle may be given once.", field=where, limit="distinct", given=handle
+                )
             seen.add(handle)
     return handles

@@ -38,14 +38,20 @@ NAME_ABOUT = f"1 to {MAX_NAME} letters, digits, - _ . (neither - nor . first)"
 QUEUE_ABOUT = f"1 to {MAX_QUEUE_NAME} letters, digits, - _ . (neither - nor . first)"
 Name = Annotated[str, Meta(pattern=NAME_PATTERN, description=f"{NAME_ABOUT}.")]
 QueueName = Annotated[str, Meta(pattern=QUEUE_PATTERN, description=f"{QUEUE_ABOUT}.")]
-HandleText = Annotated[str, Meta(min_length=1, max_length=1024, description="The handle of a delivery, as receive gave it.")]
+HandleText = Annotated[
+    str, Meta(min_length=1, max_length=1024, description="The handle of a delivery, as receive gave it.")
+]
 
 QUEUE_RULE = PathRule(re.compile(QUEUE_PATTERN), QUEUE_ABOUT, "orders")
 TAG_RULE = PathRule(re.compile(NAME_PATTERN), NAME_ABOUT, "billing")
-MESSAGE_RULE = PathRule(re.compile(r"[!-~]{1,1024}"), "a message id or a handle", "5f1c0f8e-9a3b-8c10-8000-00000000012a")
+MESSAGE_RULE = PathRule(
+    re.compile(r"[!-~]{1,1024}"), "a message id or a handle", "5f1c0f8e-9a3b-8c10-8000-00000000012a"
+)
 TASK_RULE = PathRule(re.compile(r"[A-Za-z0-9_.-]{1,128}"), "a task id", "6f2b7c1e")
 PRINCIPAL_RULE = PathRule(re.compile(NAME_PATTERN), NAME_ABOUT, "billing")
-TRANSACTION_RULE = PathRule(re.compile(r"[A-Za-z0-9_.-]{1,128}"), "a transaction id", "5f1c0f8e9a3b8c10800000000000012a")
+TRANSACTION_RULE = PathRule(
+    re.compile(r"[A-Za-z0-9_.-]{1,128}"), "a transaction id", "5f1c0f8e9a3b8c10800000000000012a"
+)
 GROUP_RULE = PathRule(re.compile(NAME_PATTERN), NAME_ABOUT, "payments")
 KEY_RULE = PathRule(re.compile(NAME_PATTERN), NAME_ABOUT, "billing-service")
 
@@ -136,7 +142,9 @@ def native_error(error: EngineError) -> EngineError:
     if isinstance(error, DelayTooLong):
         most, asked = to_seconds(error.most_ms), to_seconds(error.delay_ms)
         about = f"A message of queue {error.queue!r} may be delayed for {most} s at most, its max_delay_seconds, given {asked} s."
-        limit, given = (error.limit, error.given) if name == field else (_in_seconds(error.limit), _in_seconds(error.given))
+        limit, given = (
+            (error.limit, error.given) if name == field else (_in_seconds(error.limit), _in_seconds(error.given))
+        )
         return InvalidValue(about, field=name, limit=limit, given=given)
     if name == field:
         return error

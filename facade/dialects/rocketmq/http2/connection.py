@@ -63,7 +63,11 @@ class _Http2(H2Connection):  # type: ignore[misc]  # h2 is Any to mypy
     MAX_CLOSED_STREAMS = _CLOSED_STREAMS
 
     def __init__(self) -> None:
-        super().__init__(H2Configuration(False, header_encoding=None, validate_outbound_headers=False, normalize_outbound_headers=False))
+        super().__init__(
+            H2Configuration(
+                False, header_encoding=None, validate_outbound_headers=False, normalize_outbound_headers=False
+            )
+        )
         values: dict[SettingCodes, int] = {
             SettingCodes.MAX_CONCURRENT_STREAMS: STREAMS,
             SettingCodes.INITIAL_WINDOW_SIZE: WINDOW_BYTES,
@@ -165,7 +169,9 @@ class Connection(asyncio.Protocol):
     def look(self, now: float) -> None:
         """Ends the connection when its client is too slow, or not there; asked each second."""
         partial = self._frames.partial_since
-        if (partial is not None and now - partial > PARTIAL_S) or (not self._is_known and now - self._since > STRANGER_S):
+        if (partial is not None and now - partial > PARTIAL_S) or (
+            not self._is_known and now - self._since > STRANGER_S
+        ):
             self.close()
         elif not self._calls:
             if now - self._since > IDLE_S:
@@ -197,7 +203,9 @@ class Connection(asyncio.Protocol):
         while rest:
             if rpc.is_over:
                 raise Gone
-            size = min(self._http2.local_flow_control_window(rpc.number), self._http2.max_outbound_frame_size, len(rest))
+            size = min(
+                self._http2.local_flow_control_window(rpc.number), self._http2.max_outbound_frame_size, len(rest)
+            )
             if self._is_paused or size <= 0:
                 self._flush()
                 await self._wait_for_room()
@@ -292,7 +300,10 @@ class Connection(asyncio.Protocol):
         if metadata.get(":method") != "POST" or not metadata.get("content-type", "").startswith("application/grpc"):
             return GrpcStatus.INTERNAL, "that is no request of gRPC"
         if size > METADATA_BYTES:
-            return GrpcStatus.RESOURCE_EXHAUSTED, f"the metadata of a request has {METADATA_BYTES} bytes at most, given {size}"
+            return (
+                GrpcStatus.RESOURCE_EXHAUSTED,
+                f"the metadata of a request has {METADATA_BYTES} bytes at most, given {size}",
+            )
         if not self._port.begin():
             return GrpcStatus.RESOURCE_EXHAUSTED, f"a worker serves {MOST_CALLS} requests at once"
         return None

@@ -40,7 +40,14 @@ class Rpc:
     """Belongs to one event loop. `deadline` is a time of it, None = the client sets none."""
 
     def __init__(
-        self, carrier: Carrier, number: int, path: str, metadata: Mapping[str, str], peer: str, deadline: float | None, shares: Shares
+        self,
+        carrier: Carrier,
+        number: int,
+        path: str,
+        metadata: Mapping[str, str],
+        peer: str,
+        deadline: float | None,
+        shares: Shares,
     ) -> None:
         self.path = path
         self.metadata = metadata

@@ -21,7 +21,10 @@ def check_digest(given: pb.Digest, body: bytes) -> None:
     else:
         return
     if given.checksum.lower() != made.lower():
-        raise RocketError(Code.MESSAGE_CORRUPTED, f"the {DigestType.Name(given.type)} of the body is {made}, given {given.checksum[:64]!r}")
+        raise RocketError(
+            Code.MESSAGE_CORRUPTED,
+            f"the {DigestType.Name(given.type)} of the body is {made}, given {given.checksum[:64]!r}",
+        )
 
 
 def digest_of(body: bytes) -> pb.Digest:

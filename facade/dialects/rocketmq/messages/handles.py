@@ -34,11 +34,17 @@ async def ack_message(call: Call, clients: Clients) -> pb.AckMessageResponse:
     results = await call.engine.messages.ack(call.by, record.name, handles, late=Late.NEVER)
     clients.renewals.forget(call.by, call.client_id, handles)
     entries = [
-        pb.AckMessageResultEntry(message_id=entry.message_id, receipt_handle=entry.receipt_handle, status=_acked(result))
+        pb.AckMessageResultEntry(
+            message_id=entry.message_id, receipt_handle=entry.receipt_handle, status=_acked(result)
+        )
         for entry, result in zip(given.entries, results, strict=True)
     ]
     codes = {entry.status.code for entry in entries}
-    top = entries[0].status if len(codes) == 1 else pb.Status(code=Code.MULTIPLE_RESULTS, message="the entries have different results")
+    top = (
+        entries[0].status
+        if len(codes) == 1
+        else pb.Status(code=Code.MULTIPLE_RESULTS, message="the entries have different results")
+    )
     return pb.AckMessageResponse(status=top, entries=entries)
 
 
@@ -59,7 +65,9 @@ async def change_invisible_duration(call: Call, clients: Clients) -> pb.ChangeIn
         raise RocketError(Code.ILLEGAL_INVISIBLE_TIME, f"{about}, given {lease_ms / 1000:g} s")
     record = await record_of(call.engine, call.by, topic)
     await clients.renewals.take(call.by, call.client_id, given.receipt_handle)
-    (result,) = await call.engine.messages.extend(call.by, record.name, [ExtendEntry(given.receipt_handle, lease_ms)], late=Late.NEVER)
+    (result,) = await call.engine.messages.extend(
+        call.by, record.name, [ExtendEntry(given.receipt_handle, lease_ms)], late=Late.NEVER
+    )
     _check_held(result)
     return pb.ChangeInvisibleDurationResponse(status=ok(), receipt_handle=given.receipt_handle)
 
@@ -84,4 +92,7 @@ def _check_held(result: EntryResult) -> None:
 
 
 def _over() -> RocketError:
-    return RocketError(Code.INVALID_RECEIPT_HANDLE, "the delivery of this handle is over: its lease has run out, or the message is settled")
+    return RocketError(
+        Code.INVALID_RECEIPT_HANDLE,
+        "the delivery of this handle is over: its lease has run out, or the message is settled",
+    )

@@ -21,7 +21,8 @@ def stored(group: str) -> str:
     data = group.encode()
     if not group.strip() or len(data) > MOST_BYTES:
         raise RocketError(
-            Code.ILLEGAL_MESSAGE_GROUP, f"a message group is not blank and has {MOST_BYTES} bytes at most, given {group[:200]!r}"
+            Code.ILLEGAL_MESSAGE_GROUP,
+            f"a message group is not blank and has {MOST_BYTES} bytes at most, given {group[:200]!r}",
         )
     return group if _PLAIN.fullmatch(group) else _MARK + urlsafe_b64encode(data).decode()
 

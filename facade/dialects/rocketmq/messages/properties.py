@@ -84,7 +84,9 @@ def time_ms(given: Timestamp, code: Code, name: str) -> int:
 def _checked(given: Mapping[str, str]) -> Mapping[str, str]:
     """The user's properties."""
     if len(given) > MOST_PROPERTIES:
-        raise RocketError(Code.MESSAGE_PROPERTIES_TOO_LARGE, f"a message has {MOST_PROPERTIES} properties at most, given {len(given)}")
+        raise RocketError(
+            Code.MESSAGE_PROPERTIES_TOO_LARGE, f"a message has {MOST_PROPERTIES} properties at most, given {len(given)}"
+        )
     for name in given:
         if name in RESERVED:
             raise RocketError(Code.ILLEGAL_MESSAGE_PROPERTY_KEY, f"the property key {name!r} is reserved")
@@ -97,7 +99,10 @@ def _checked(given: Mapping[str, str]) -> Mapping[str, str]:
 def _check_size(texts: Mapping[str, str]) -> None:
     size = sum(len(name.encode()) + len(text.encode()) for name, text in texts.items())
     if size > MOST_BYTES:
-        raise RocketError(Code.MESSAGE_PROPERTIES_TOO_LARGE, f"the properties of a message have {MOST_BYTES} bytes at most, given {size}")
+        raise RocketError(
+            Code.MESSAGE_PROPERTIES_TOO_LARGE,
+            f"the properties of a message have {MOST_BYTES} bytes at most, given {size}",
+        )
 
 
 def _message_id(given: str) -> str:
@@ -109,7 +114,9 @@ def _message_id(given: str) -> str:
 
 def _tag(given: str) -> str:
     if not given.strip() or "|" in given or not given.isprintable():
-        raise RocketError(Code.ILLEGAL_MESSAGE_TAG, f"a tag is not blank and has no '|' or control characters, given {given[:200]!r}")
+        raise RocketError(
+            Code.ILLEGAL_MESSAGE_TAG, f"a tag is not blank and has no '|' or control characters, given {given[:200]!r}"
+        )
     return given
 
 
@@ -123,7 +130,9 @@ def _keys(given: Sequence[str]) -> str:
 
 def _key(given: str) -> str:
     if not given or not given.isprintable() or any(character.isspace() for character in given):
-        raise RocketError(Code.ILLEGAL_MESSAGE_KEY, f"a key has no space and no control characters, given {given[:200]!r}")
+        raise RocketError(
+            Code.ILLEGAL_MESSAGE_KEY, f"a key has no space and no control characters, given {given[:200]!r}"
+        )
     return given
 
 

@@ -46,7 +46,9 @@ class Received(Struct, frozen=True):
     def responses(self) -> Iterator[pb.ReceiveMessageResponse]:
         """The stream: a client that looks for the time of the delivery needs it."""
         if not self.deliveries:
-            yield pb.ReceiveMessageResponse(status=pb.Status(code=Code.MESSAGE_NOT_FOUND, message="there is no message"))
+            yield pb.ReceiveMessageResponse(
+                status=pb.Status(code=Code.MESSAGE_NOT_FOUND, message="there is no message")
+            )
             return
         yield pb.ReceiveMessageResponse(status=ok())
         for delivery in self.deliveries:
@@ -69,7 +71,9 @@ async def receive_message(call: Call, clients: Clients) -> Received:
         clients.renewals.check_room()
     attempt = given.attempt_id or None
     count = min(max(given.batch_size, 1), MOST)
-    deliveries = await call.engine.messages.receive(call.by, record.name, group, count, _wait_ms(call, given), lease_ms, attempt)
+    deliveries = await call.engine.messages.receive(
+        call.by, record.name, group, count, _wait_ms(call, given), lease_ms, attempt
+    )
     if given.auto_renew:
         clients.renewals.keep(call.by, call.client_id, record.name, [delivery.handle for delivery in deliveries])
     return Received(deliveries, topic, record.fifo, lease_ms, call.engine.settings.secret)
@@ -79,7 +83,9 @@ def _lease_ms(given: pb.ReceiveMessageRequest) -> int:
     lease_ms = duration_ms(given.invisible_duration)
     if not _LEASE_MS[0] <= lease_ms <= _LEASE_MS[1]:
         low, high = (bound // 1000 for bound in _LEASE_MS)
-        raise RocketError(Code.ILLEGAL_INVISIBLE_TIME, f"the invisible duration is {low} to {high} s, given {lease_ms / 1000:g} s")
+        raise RocketError(
+            Code.ILLEGAL_INVISIBLE_TIME, f"the invisible duration is {low} to {high} s, given {lease_ms / 1000:g} s"
+        )
     return lease_ms
 
 
@@ -103,7 +109,9 @@ def shown_message(topic: str, message: Message, id: str, secret: str) -> pb.Mess
     properties, texts = shown(message.attributes, secret)
     properties.message_id = properties.message_id or id
     properties.body_digest.CopyFrom(digest_of(message.body))
-    return pb.Message(topic=pb.Resource(name=topic), user_properties=texts, system_properties=properties, body=message.body)
+    return pb.Message(
+        topic=pb.Resource(name=topic), user_properties=texts, system_properties=properties, body=message.body
+    )
 
 
 def _message(received: Received, delivery: Delivery) -> pb.Message:
@@ -126,5 +134,7 @@ def _message(received: Received, delivery: Delivery) -> pb.Message:
     if message.origin is not None and message.origin.reason == Reason.COMMITTED:
         properties.message_type = MessageType.TRANSACTION
     elif message.origin is not None:
-        properties.dead_letter_queue.CopyFrom(pb.DeadLetterQueue(topic=message.origin.original_queue, message_id=properties.message_id))
+        properties.dead_letter_queue.CopyFrom(
+            pb.DeadLetterQueue(topic=message.origin.original_queue, message_id=properties.message_id)
+        )
     return shown

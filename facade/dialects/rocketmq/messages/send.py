@@ -68,7 +68,9 @@ def _entry(call: Call, record: QueueRecord, topic: str, given: pb.Message) -> Se
     if not given.body:
         raise RocketError(Code.MESSAGE_BODY_EMPTY, "the body of a message is not empty")
     if len(given.body) > (most := body_bytes(record)):
-        about = f"a body of topic {topic!r} has {most} bytes at most (max_message_bytes of its queue, without properties)"
+        about = (
+            f"a body of topic {topic!r} has {most} bytes at most (max_message_bytes of its queue, without properties)"
+        )
         raise RocketError(Code.MESSAGE_BODY_TOO_LARGE, f"{about}, given {len(given.body)}")
     check_digest(properties.body_digest, given.body)
     attributes = attributes_of(given, call.engine.settings.secret)

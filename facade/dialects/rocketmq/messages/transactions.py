@@ -45,7 +45,9 @@ def _immunity_ms(given: pb.Message) -> int | None:
     else:
         return None
     if not 0 <= immunity_ms <= _MOST_IMMUNITY_MS:
-        raise RocketError(Code.BAD_REQUEST, f"a producer can be asked after 0 to {_MOST_IMMUNITY_MS // 1000} s, given another time")
+        raise RocketError(
+            Code.BAD_REQUEST, f"a producer can be asked after 0 to {_MOST_IMMUNITY_MS // 1000} s, given another time"
+        )
     return immunity_ms
 
 

@@ -22,7 +22,9 @@ _MOST: Final = 20  # conditions of a filter
 def text_of(expression: pb.FilterExpression) -> str:
     """An expression in its only form: tags in order, each once. Raises RocketError."""
     if expression.type not in (FilterType.TAG, FilterType.FILTER_TYPE_UNSPECIFIED):
-        raise RocketError(Code.ILLEGAL_FILTER_EXPRESSION, "only expressions of tags are served, as 'a || b' or '*'; not SQL92")
+        raise RocketError(
+            Code.ILLEGAL_FILTER_EXPRESSION, "only expressions of tags are served, as 'a || b' or '*'; not SQL92"
+        )
     tags = {part.strip() for part in expression.expression.split("||")} - {""}
     if not tags or ALL in tags:
         return ALL
@@ -30,7 +32,9 @@ def text_of(expression: pb.FilterExpression) -> str:
         raise RocketError(Code.ILLEGAL_FILTER_EXPRESSION, f"an expression has {_MOST} tags at most, given {len(tags)}")
     for tag in tags:
         if "|" in tag or not tag.isprintable():
-            raise RocketError(Code.ILLEGAL_FILTER_EXPRESSION, f"a tag has no '|' and no control characters, given {tag[:200]!r}")
+            raise RocketError(
+                Code.ILLEGAL_FILTER_EXPRESSION, f"a tag has no '|' and no control characters, given {tag[:200]!r}"
+            )
     return "||".join(sorted(tags))
 
 

@@ -59,7 +59,9 @@ async def _made(call: Call, record: QueueRecord, group: str, text: str) -> TagRe
     return None
 
 
-async def _with_policy(call: Call, record: QueueRecord, group: str, make: Callable[[RedrivePolicy | None], Awaitable[None]]) -> None:
+async def _with_policy(
+    call: Call, record: QueueRecord, group: str, make: Callable[[RedrivePolicy | None], Awaitable[None]]
+) -> None:
     """A group has a dead-letter queue of its own, which is made here, unless the queue has a policy
     for all tags. It is made when the engine says that it is missing, so only by who may make tags.
     """
@@ -97,4 +99,6 @@ def _check(tag: TagRecord, group: str, text: str) -> None:
     of_others = known is None and (text == expressions.ALL or tag.filter == expressions.filter_of(text))
     if known != text and not of_others:
         about = f"consumer group {group!r} of this topic has {known or 'a filter of another dialect'!r}, given {text!r}"
-        raise RocketError(Code.ILLEGAL_FILTER_EXPRESSION, f"{about}: use another group, or delete the tag of that name first")
+        raise RocketError(
+            Code.ILLEGAL_FILTER_EXPRESSION, f"{about}: use another group, or delete the tag of that name first"
+        )

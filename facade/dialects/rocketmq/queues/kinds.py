@@ -47,10 +47,15 @@ def type_of(properties: pb.SystemProperties) -> MessageType:
         raise RocketError(Code.MESSAGE_PROPERTY_CONFLICT_WITH_TYPE, _NO_PRIORITY)
     ordered, timed = properties.HasField("message_group"), properties.HasField("delivery_timestamp")
     if ordered and timed:
-        raise RocketError(Code.MESSAGE_PROPERTY_CONFLICT_WITH_TYPE, "a message has a message group or a delivery time, not both")
+        raise RocketError(
+            Code.MESSAGE_PROPERTY_CONFLICT_WITH_TYPE, "a message has a message group or a delivery time, not both"
+        )
     if properties.message_type == MessageType.TRANSACTION:
         if ordered or timed:
-            raise RocketError(Code.MESSAGE_PROPERTY_CONFLICT_WITH_TYPE, "a transactional message has no message group and no delivery time")
+            raise RocketError(
+                Code.MESSAGE_PROPERTY_CONFLICT_WITH_TYPE,
+                "a transactional message has no message group and no delivery time",
+            )
         return MessageType.TRANSACTION
     if timed:
         return MessageType.DELAY
@@ -62,4 +67,6 @@ def check_type(record: QueueRecord, topic: str, kind: MessageType) -> None:
     types = types_of(record)
     if kind not in types:
         taken, given = " and ".join(map(MessageType.Name, types)), MessageType.Name(kind)
-        raise RocketError(Code.MESSAGE_PROPERTY_CONFLICT_WITH_TYPE, f"topic {topic!r} takes {taken} messages, given a {given} one")
+        raise RocketError(
+            Code.MESSAGE_PROPERTY_CONFLICT_WITH_TYPE, f"topic {topic!r} takes {taken} messages, given a {given} one"
+        )

@@ -43,7 +43,11 @@ async def query_assignment(call: Call) -> pb.QueryAssignmentResponse:
 def _queue(call: Call, topic: str, record: QueueRecord, reached: pb.Endpoints) -> pb.MessageQueue:
     broker = pb.Broker(name=BROKER, id=0, endpoints=_endpoints(call.common.own, reached))
     return pb.MessageQueue(
-        topic=pb.Resource(name=topic), id=0, permission=Permission.READ_WRITE, broker=broker, accept_message_types=types_of(record)
+        topic=pb.Resource(name=topic),
+        id=0,
+        permission=Permission.READ_WRITE,
+        broker=broker,
+        accept_message_types=types_of(record),
     )
 
 
@@ -52,10 +56,15 @@ def _endpoints(own: pb.Endpoints, reached: pb.Endpoints) -> pb.Endpoints:
     if not reached.addresses:
         return own
     if reached.scheme not in _SCHEMES or len(reached.addresses) > _MOST_ADDRESSES:
-        raise RocketError(Code.ILLEGAL_ACCESS_POINT, f"an access point has a scheme and 1 to {_MOST_ADDRESSES} addresses")
+        raise RocketError(
+            Code.ILLEGAL_ACCESS_POINT, f"an access point has a scheme and 1 to {_MOST_ADDRESSES} addresses"
+        )
     for address in reached.addresses:
         if not 1 <= len(address.host) <= _HOST_CHARACTERS or not 1 <= address.port <= 65_535:
-            raise RocketError(Code.ILLEGAL_ACCESS_POINT, f"an address has a host and a port, given {address.host[:200]!r}:{address.port}")
+            raise RocketError(
+                Code.ILLEGAL_ACCESS_POINT,
+                f"an address has a host and a port, given {address.host[:200]!r}:{address.port}",
+            )
     if reached.scheme == AddressScheme.DOMAIN_NAME and len(reached.addresses) > 1:
         return pb.Endpoints(scheme=reached.scheme, addresses=reached.addresses[:1])  # clients can't read more
     return reached

@@ -11,7 +11,13 @@ import re
 from collections.abc import Mapping, Sequence
 
 from facade.dialects.sqs.wire.errors import INVALID_PARAMETER, SqsError
-from facade.dialects.sqs.wire.limits import DATA_TYPE_CHARACTERS, MESSAGE_ATTRIBUTES, NAME_CHARACTERS, NUMBER_DIGITS, NUMBER_EXPONENTS
+from facade.dialects.sqs.wire.limits import (
+    DATA_TYPE_CHARACTERS,
+    MESSAGE_ATTRIBUTES,
+    NAME_CHARACTERS,
+    NUMBER_DIGITS,
+    NUMBER_EXPONENTS,
+)
 from facade.dialects.sqs.wire.replies import AttributeReply
 from facade.dialects.sqs.wire.shapes import AttributeValue
 from facade.dialects.sqs.wire.words import GIVEN_CHARACTERS
@@ -29,10 +35,14 @@ _RESERVED = ("aws.", "amazon.")
 _DATA_TYPE = re.compile(r"(String|Number|Binary)(\.[A-Za-z0-9.]{1,200})?")
 _TRACE = re.compile(rb"[ -~]{1,512}")
 # Zeros can be read in one way only: of two, the time would grow with the square of the length.
-_NUMBER = re.compile(r"[+-]?0*(?P<whole>(?:[1-9]\d*)?)(?:\.(?P<part>\d*))?(?:[eE](?P<exponent>[+-]?\d{1,4}))?", re.ASCII)
+_NUMBER = re.compile(
+    r"[+-]?0*(?P<whole>(?:[1-9]\d*)?)(?:\.(?P<part>\d*))?(?:[eE](?P<exponent>[+-]?\d{1,4}))?", re.ASCII
+)
 # What UTF-8 has beyond #x9 | #xA | #xD | #x20 to #xD7FF | #xE000 to #xFFFD | #x10000 to #x10FFFF.
 _CONTROLS = set(range(0x20)) - set(b"\t\n\r")
-_MARKED = bytes(0x7F if byte in _CONTROLS else byte for byte in range(256))  # a table that changes them only: half the time of deleting
+_MARKED = bytes(
+    0x7F if byte in _CONTROLS else byte for byte in range(256)
+)  # a table that changes them only: half the time of deleting
 _LAST_TWO = ("\ufffe".encode(), "\uffff".encode())
 
 
@@ -67,7 +77,9 @@ def incoming(given: Mapping[str, AttributeValue] | None) -> dict[str, Attribute]
     if not given:
         return {}
     if len(given) > MESSAGE_ATTRIBUTES:
-        raise _refused(f"Number of message attributes [{len(given)}] exceeds the allowed maximum [{MESSAGE_ATTRIBUTES}].")
+        raise _refused(
+            f"Number of message attributes [{len(given)}] exceeds the allowed maximum [{MESSAGE_ATTRIBUTES}]."
+        )
     return {_checked_name(name): _incoming(name, value) for name, value in given.items()}
 
 

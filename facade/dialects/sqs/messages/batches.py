@@ -6,7 +6,14 @@ import re
 from collections.abc import Sequence
 from typing import Protocol, TypeVar
 
-from facade.dialects.sqs.wire.errors import EMPTY_BATCH, IDS_NOT_DISTINCT, INVALID_ENTRY_ID, TOO_MANY_ENTRIES, SqsError, missing
+from facade.dialects.sqs.wire.errors import (
+    EMPTY_BATCH,
+    IDS_NOT_DISTINCT,
+    INVALID_ENTRY_ID,
+    TOO_MANY_ENTRIES,
+    SqsError,
+    missing,
+)
 from facade.dialects.sqs.wire.replies import FailedReply
 
 _legal = re.compile(r"[A-Za-z0-9_-]{1,80}").fullmatch
@@ -29,7 +36,9 @@ def by_id(action: str, entries: Sequence[_E] | None, most: int) -> dict[str, _E]
     if not entries:
         raise SqsError(EMPTY_BATCH, f"There should be at least one {action}RequestEntry in the request.")
     if len(entries) > most:
-        raise SqsError(TOO_MANY_ENTRIES, f"Maximum number of entries per request are {most}. You have sent {len(entries)}.")
+        raise SqsError(
+            TOO_MANY_ENTRIES, f"Maximum number of entries per request are {most}. You have sent {len(entries)}."
+        )
     ids = [entry.id or "" for entry in entries]
     if not all(map(_legal, ids)) or len(set(ids)) != len(ids):
         raise _fault(action, entries)

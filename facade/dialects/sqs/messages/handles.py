@@ -84,7 +84,9 @@ def _one(results: list[EntryResult], outcomes: _Outcomes) -> Output:
     return DONE
 
 
-def _many(entries: Iterable[str], results: list[EntryResult], bad: list[FailedReply], outcomes: _Outcomes) -> DoneBatchReply:
+def _many(
+    entries: Iterable[str], results: list[EntryResult], bad: list[FailedReply], outcomes: _Outcomes
+) -> DoneBatchReply:
     """The answer to a batch; `results` are those of the ids `entries`, and `bad` has failed
     before.
     """

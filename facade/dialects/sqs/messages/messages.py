@@ -19,7 +19,15 @@ from facade.dialects.sqs.queues import fifo
 from facade.dialects.sqs.queues.call import Call
 from facade.dialects.sqs.queues.names import Place
 from facade.dialects.sqs.wire.digests import of_attributes, of_body
-from facade.dialects.sqs.wire.errors import BATCH_TOO_LONG, INVALID_CONTENTS, SqsError, between, invalid, missing, sqs_error
+from facade.dialects.sqs.wire.errors import (
+    BATCH_TOO_LONG,
+    INVALID_CONTENTS,
+    SqsError,
+    between,
+    invalid,
+    missing,
+    sqs_error,
+)
 from facade.dialects.sqs.wire.limits import ATTEMPT_CHARACTERS, VISIBILITY_SECONDS
 from facade.dialects.sqs.wire.replies import FailedReply, MessageReply, ReceiveReply, SentBatchReply, SentReply
 from facade.dialects.sqs.wire.shapes import Outgoing, OutgoingEntry
@@ -29,9 +37,7 @@ from schemas.vocabulary import NATIVE_SENDER, SOURCE_QUEUE_ATTRIBUTE
 if TYPE_CHECKING:
     from engine.engine import Engine
 
-_CHARACTERS: Final = (
-    "Invalid characters found. Valid unicode characters are #x9 | #xA | #xD | #x20 to #xD7FF | #xE000 to #xFFFD | #x10000 to #x10FFFF"
-)
+_CHARACTERS: Final = "Invalid characters found. Valid unicode characters are #x9 | #xA | #xD | #x20 to #xD7FF | #xE000 to #xFFFD | #x10000 to #x10FFFF"
 _NOTHING: Final[frozenset[str]] = frozenset()
 
 
@@ -70,7 +76,11 @@ def _entry(given: Outgoing, call: Call, record: QueueRecord) -> SendEntry:
 def _reply(entry: SendEntry, sent: Sent, id: str | None = None) -> SentReply:
     """What the sender is told; of a trace header too that came as one of HTTP."""
     stored = entry.attributes
-    user, system = (of_attributes(attributes.of_user(stored)), of_attributes(attributes.of_system(stored))) if stored else (None, None)
+    user, system = (
+        (of_attributes(attributes.of_user(stored)), of_attributes(attributes.of_system(stored)))
+        if stored
+        else (None, None)
+    )
     return SentReply(sent.id, sent.body_md5, user, system, sent.sequence_number or None, id)
 
 
@@ -105,7 +115,9 @@ async def send_message_batch(engine: Engine, call: Call) -> SentBatchReply:
     return SentBatchReply(successful=good or None, failed=bad or None)
 
 
-def _sorted(entries: Mapping[str, OutgoingEntry], call: Call, record: QueueRecord) -> tuple[dict[str, SendEntry], list[FailedReply], int]:
+def _sorted(
+    entries: Mapping[str, OutgoingEntry], call: Call, record: QueueRecord
+) -> tuple[dict[str, SendEntry], list[FailedReply], int]:
     """The entries that may be sent, those that fail alone, and the bytes of all that could be
     read.
     """
@@ -238,7 +250,11 @@ def _system_attributes(delivery: Delivery, asked: frozenset[str], place: Place) 
         attributes.TRACE_HEADER: attributes.trace_header(message),
         "DeadLetterQueueSourceArn": None if source is None else place.arn(source),
         "MessageGroupId": delivery.message.group,
-        "MessageDeduplicationId": delivery.message.dedup_id if dead_letter is None else dead_letter.original_id if in_fifo else None,
+        "MessageDeduplicationId": delivery.message.dedup_id
+        if dead_letter is None
+        else dead_letter.original_id
+        if in_fifo
+        else None,
         "SequenceNumber": delivery.sequence_number or None,
     }
     everything = "All" in asked

@@ -18,7 +18,14 @@ from engine.shapes import TaskInfo
 from facade.dialects.sqs.queues.call import Call
 from facade.dialects.sqs.queues.names import Place
 from facade.dialects.sqs.queues.redrive import json_object
-from facade.dialects.sqs.wire.errors import INVALID_PARAMETER, QUEUE_DOES_NOT_EXIST, RESOURCE_NOT_FOUND, SqsError, invalid, missing
+from facade.dialects.sqs.wire.errors import (
+    INVALID_PARAMETER,
+    QUEUE_DOES_NOT_EXIST,
+    RESOURCE_NOT_FOUND,
+    SqsError,
+    invalid,
+    missing,
+)
 from facade.dialects.sqs.wire.limits import MOVE_RATE, MOVE_TASKS
 from facade.dialects.sqs.wire.replies import MovedReply, MoveReply, MovesReply, TaskReply
 from schemas.vocabulary import TaskStatus
@@ -57,7 +64,9 @@ async def start_message_move_task(engine: Engine, call: Call) -> TaskReply:
     destination = _queue(call.place, "DestinationArn", given.destination_arn) if given.destination_arn else None
     rate = given.max_number_of_messages_per_second
     if rate is not None and not MOVE_RATE[0] <= rate <= MOVE_RATE[1]:
-        raise invalid("MaxNumberOfMessagesPerSecond", rate, f"Must be between {MOVE_RATE[0]} and {MOVE_RATE[1]}, if provided.")
+        raise invalid(
+            "MaxNumberOfMessagesPerSecond", rate, f"Must be between {MOVE_RATE[0]} and {MOVE_RATE[1]}, if provided."
+        )
     try:
         task = await engine.tasks.redrive(call.by, source, destination, None, rate or 0, True)
     except QueueNotFound as error:

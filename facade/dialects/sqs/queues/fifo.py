@@ -14,19 +14,31 @@ from msgspec import structs
 from engine.errors import InvalidValue
 from engine.rules.fifo import check_entries
 from engine.shapes import QueueInfo, SendEntry
-from facade.dialects.sqs.wire.errors import INVALID_ATTRIBUTE_NAME, INVALID_ATTRIBUTE_VALUE, INVALID_PARAMETER, SqsError, missing, sqs_error
+from facade.dialects.sqs.wire.errors import (
+    INVALID_ATTRIBUTE_NAME,
+    INVALID_ATTRIBUTE_VALUE,
+    INVALID_PARAMETER,
+    SqsError,
+    missing,
+    sqs_error,
+)
 from facade.dialects.sqs.wire.words import NO_DEDUPLICATION
 from schemas.records import QueueRecord
 
 FIFO_QUEUE: Final = "FifoQueue"
 THROUGHPUT_LIMIT: Final = "FifoThroughputLimit"
 # Attribute -> the engine's setting.
-SETTINGS: Final = {FIFO_QUEUE: "fifo", "ContentBasedDeduplication": "content_dedup", "DeduplicationScope": "dedup_scope"}
+SETTINGS: Final = {
+    FIFO_QUEUE: "fifo",
+    "ContentBasedDeduplication": "content_dedup",
+    "DeduplicationScope": "dedup_scope",
+}
 NAMES: Final = (*SETTINGS, THROUGHPUT_LIMIT)
 PER_QUEUE: Final = "perQueue"
 # What AWS says of those that it knows on a standard queue; the others it does not know there.
 _OF_FIFO: Final = {
-    name: f"You can specify the {name} only when FifoQueue is set to true." for name in ("DeduplicationScope", THROUGHPUT_LIMIT)
+    name: f"You can specify the {name} only when FifoQueue is set to true."
+    for name in ("DeduplicationScope", THROUGHPUT_LIMIT)
 }
 
 _SCOPES: Final = {"queue": "queue", "messageGroup": "group"}
@@ -70,7 +82,8 @@ def check(given: Mapping[str, str], *, fifo: bool, scope: str = "queue", limit: 
         raise SqsError(INVALID_ATTRIBUTE_NAME, _OF_FIFO.get(of_fifo[0], f"Unknown Attribute {of_fifo[0]}."))
     if FIFO_QUEUE in given and not asked_for(given):
         raise SqsError(
-            INVALID_ATTRIBUTE_VALUE, f"Invalid value for the parameter {FIFO_QUEUE}. Reason: Modifying queue type is not supported."
+            INVALID_ATTRIBUTE_VALUE,
+            f"Invalid value for the parameter {FIFO_QUEUE}. Reason: Modifying queue type is not supported.",
         )
     scope = _SCOPES.get(given.get("DeduplicationScope", ""), scope)
     limit = given.get(THROUGHPUT_LIMIT, limit)

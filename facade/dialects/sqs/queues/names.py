@@ -15,7 +15,14 @@ from urllib.parse import quote, unquote
 
 from msgspec import Struct, structs
 
-from facade.dialects.sqs.wire.errors import INVALID_ADDRESS, INVALID_PARAMETER, UNSUPPORTED_OPERATION, SqsError, invalid, missing
+from facade.dialects.sqs.wire.errors import (
+    INVALID_ADDRESS,
+    INVALID_PARAMETER,
+    UNSUPPORTED_OPERATION,
+    SqsError,
+    invalid,
+    missing,
+)
 from facade.dialects.sqs.wire.limits import URL_CHARACTERS
 from schemas.accounts import DEFAULT_ACCOUNT, account_of
 
@@ -63,7 +70,9 @@ class Place(Struct, frozen=True):
         if self.by_account and not account:
             return self
         own = account or self.account
-        return structs.replace(self, account=own, own=own, default=self.account if not self.by_account else "", by_account=False)
+        return structs.replace(
+            self, account=own, own=own, default=self.account if not self.by_account else "", by_account=False
+        )
 
     def queue(self, name: str, account: str | None = None, region: str | None = None) -> str:
         """What the engine calls a queue of an account and region; None = those of the request."""
@@ -82,7 +91,11 @@ class Place(Struct, frozen=True):
         parts = queue.split(".", self.by_account + self.by_region)
         account = parts[0] if self.by_account and _ACCOUNT.fullmatch(parts[0]) else None
         region = parts[-2] if self.by_region and len(parts) > 1 and _REGION.fullmatch(parts[-2]) else None
-        if (self.by_account and account is None) or (self.by_region and region is None) or len(parts) <= self.by_account + self.by_region:
+        if (
+            (self.by_account and account is None)
+            or (self.by_region and region is None)
+            or len(parts) <= self.by_account + self.by_region
+        ):
             return self.account, self.region, queue
         return account or self.account, region or self.region, parts[-1]
 
@@ -170,7 +183,9 @@ class Place(Struct, frozen=True):
         if len(parts) != 6 or parts[0] != "arn" or parts[2] != "sqs" or not parts[5]:
             return None
         region, account, name = parts[3:]
-        if ((self.by_account or self.own) and not _ACCOUNT.fullmatch(account)) or (self.by_region and not _REGION.fullmatch(region)):
+        if ((self.by_account or self.own) and not _ACCOUNT.fullmatch(account)) or (
+            self.by_region and not _REGION.fullmatch(region)
+        ):
             return None
         return self.queue(name, account, region)
 

@@ -31,7 +31,9 @@ async def add_permission(engine: Engine, call: Call) -> Output:
         raise missing("Actions")
 
     def edit(record: QueueRecord) -> QueueSettings:
-        text = policies.with_permission(record.policy, call.place.arn(name), given.label, given.account_ids, given.actions)
+        text = policies.with_permission(
+            record.policy, call.place.arn(name), given.label, given.account_ids, given.actions
+        )
         return _policy(call, name, text)
 
     await engine.queues.set_queue(call.by, name, QueueSettings(), edit)
@@ -44,6 +46,9 @@ async def remove_permission(engine: Engine, call: Call) -> Output:
     if not call.body.label:
         raise missing("Label")
     await engine.queues.set_queue(
-        call.by, name, QueueSettings(), lambda record: _policy(call, name, policies.without_permission(record.policy, call.body.label))
+        call.by,
+        name,
+        QueueSettings(),
+        lambda record: _policy(call, name, policies.without_permission(record.policy, call.body.label)),
     )
     return DONE

@@ -18,7 +18,13 @@ from engine.rules.grants import ACTIONS
 from facade.dialects.sqs.queues.names import Place, fits
 from facade.dialects.sqs.queues.redrive import json_object
 from facade.dialects.sqs.wire.errors import INVALID_ATTRIBUTE_VALUE, OVER_LIMIT, SqsError, invalid
-from facade.dialects.sqs.wire.limits import PERMISSION_ACTIONS, POLICY_BYTES, POLICY_CONDITIONS, POLICY_PRINCIPALS, POLICY_STATEMENTS
+from facade.dialects.sqs.wire.limits import (
+    PERMISSION_ACTIONS,
+    POLICY_BYTES,
+    POLICY_CONDITIONS,
+    POLICY_PRINCIPALS,
+    POLICY_STATEMENTS,
+)
 from schemas.records.settings import ANY, Grant
 
 _LABEL: Final = re.compile(r"[A-Za-z0-9_-]{1,80}")
@@ -95,7 +101,9 @@ def _grant(statement: dict[str, Any], place: Place) -> Grant:
     if effect not in ("Allow", "Deny"):
         raise _bad("Effect must be Allow or Deny.")
     if others := statement.keys() - _ELEMENTS:
-        raise _bad(f"a statement may have {', '.join(sorted(_ELEMENTS))}; {', '.join(sorted(others))[:100]} is not supported.")
+        raise _bad(
+            f"a statement may have {', '.join(sorted(_ELEMENTS))}; {', '.join(sorted(others))[:100]} is not supported."
+        )
     if "Principal" not in statement or "Action" not in statement:
         raise _bad("a statement needs Principal and Action.")
     principals, verbs = _principals(statement["Principal"], place), _verbs(_strings(statement["Action"]))

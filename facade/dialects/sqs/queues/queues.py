@@ -63,10 +63,16 @@ async def _create(engine: Engine, call: Call, name: str, wanted: settings.Change
         about = f"You must wait {call.cool_down_s} seconds after deleting a queue"
         raise SqsError(QUEUE_DELETED_RECENTLY, f"{about} before you can create another with the same name.")
     named = wanted.settings
-    size = call.limits.attributes["MaximumMessageSize"].default if named.max_message_bytes is None else named.max_message_bytes
+    size = (
+        call.limits.attributes["MaximumMessageSize"].default
+        if named.max_message_bytes is None
+        else named.max_message_bytes
+    )
     kept = settings.user_attributes({}, wanted.stored)
     try:
-        await engine.queues.create_queue(call.by, name, structs.replace(named, max_message_bytes=size, user_attributes=kept, labels=labels))
+        await engine.queues.create_queue(
+            call.by, name, structs.replace(named, max_message_bytes=size, user_attributes=kept, labels=labels)
+        )
     except QueueExists:
         # Made meanwhile by somebody else; or it isn't there, and the name is too like another's.
         try:
@@ -88,7 +94,9 @@ async def _create_tag(engine: Engine, call: Call, at: Address, tag: str, attribu
     """A tag sees what is sent from now on, as a subscription of SNS does."""
     for name in attributes:
         if name != FILTER_POLICY:
-            raise SqsError(INVALID_ATTRIBUTE_NAME, f"A tag has the attributes of its queue; {FILTER_POLICY} alone may be given.")
+            raise SqsError(
+                INVALID_ATTRIBUTE_NAME, f"A tag has the attributes of its queue; {FILTER_POLICY} alone may be given."
+            )
     if call.body.tags:
         raise invalid("Tags", at.name, "Tags are those of the queue.")
     asked = attributes.get(FILTER_POLICY)
@@ -101,7 +109,9 @@ async def _create_tag(engine: Engine, call: Call, at: Address, tag: str, attribu
 
 
 def _exists(attribute: str) -> SqsError:
-    return SqsError(QUEUE_NAME_EXISTS, f"A queue already exists with the same name and a different value for attribute {attribute}")
+    return SqsError(
+        QUEUE_NAME_EXISTS, f"A queue already exists with the same name and a different value for attribute {attribute}"
+    )
 
 
 def _same(existing: QueueInfo, wanted: settings.Changes) -> None:
@@ -186,7 +196,9 @@ async def set_queue_attributes(engine: Engine, call: Call) -> Output:
         return QueueSettings(user_attributes=settings.user_attributes(record.user_attributes, wanted.stored))
 
     try:
-        await engine.queues.set_queue(call.by, name, wanted.settings, store if wanted.stored or wanted.of_fifo else None)
+        await engine.queues.set_queue(
+            call.by, name, wanted.settings, store if wanted.stored or wanted.of_fifo else None
+        )
     except (QueueNotFound, NotAllowedOnQueue) as error:
         # Of the queue itself: that it is not there, or not empty while its DeduplicationScope is to
         # change.
@@ -215,6 +227,8 @@ async def purge_queue(engine: Engine, call: Call) -> Output:
     name = call.place.whole(call.body.queue_url, "PurgeQueue")
     if call.cool_down_s and _within((await engine.queues.get_queue(call.by, name)).purged_at_ms, call.cool_down_s):
         at = call.place.name(name)
-        raise SqsError(PURGE_IN_PROGRESS, f"Only one PurgeQueue operation on {at} is allowed every {call.cool_down_s} seconds.")
+        raise SqsError(
+            PURGE_IN_PROGRESS, f"Only one PurgeQueue operation on {at} is allowed every {call.cool_down_s} seconds."
+        )
     await engine.queues.purge(call.by, name)
     return DONE

@@ -39,7 +39,9 @@ def policy_of(text: str, place: Place) -> RedrivePolicy:
     target, count = place.of_arn(str(parts["deadLetterTargetArn"])), str(parts["maxReceiveCount"])
     if target is None:
         raise invalid(REDRIVE_POLICY, text, "Invalid value for deadLetterTargetArn.")
-    if not (count.isascii() and count.isdigit() and len(count) <= 4 and RECEIVE_COUNT[0] <= int(count) <= RECEIVE_COUNT[1]):
+    if not (
+        count.isascii() and count.isdigit() and len(count) <= 4 and RECEIVE_COUNT[0] <= int(count) <= RECEIVE_COUNT[1]
+    ):
         allowed = f"valid values are from {RECEIVE_COUNT[0]} to {RECEIVE_COUNT[1]} both inclusive."
         raise invalid(REDRIVE_POLICY, text, f"Invalid value for maxReceiveCount: {count[:100]}, {allowed}")
     return RedrivePolicy(target, int(count))

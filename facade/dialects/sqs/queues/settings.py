@@ -97,7 +97,10 @@ def check_fifo(record: QueueRecord, wanted: Changes) -> None:
 
 def _unknown(name: str) -> SqsError:
     if name == FILTER_POLICY:
-        return SqsError(INVALID_ATTRIBUTE_NAME, f"{name} is an attribute of a tag, as orders@billing; it is set when the tag is made.")
+        return SqsError(
+            INVALID_ATTRIBUTE_NAME,
+            f"{name} is an attribute of a tag, as orders@billing; it is set when the tag is made.",
+        )
     return SqsError(INVALID_ATTRIBUTE_NAME, f"Unknown Attribute {name[:100]}.")
 
 

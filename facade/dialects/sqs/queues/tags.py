@@ -25,9 +25,15 @@ def checked(queue: str, given: Mapping[str, str]) -> dict[str, str]:
     """Tags that SQS takes for a queue. Raises SqsError for a key or value that it does not."""
     for key, value in given.items():
         if not 1 <= len(key) <= TAG_KEY_CHARACTERS or not _LEGAL.fullmatch(key) or key.lower().startswith("aws:"):
-            raise invalid("Tag.Key", key, f"It has 1 to {TAG_KEY_CHARACTERS} letters, digits, spaces or _.:/=+-@, not beginning with aws:.")
+            raise invalid(
+                "Tag.Key",
+                key,
+                f"It has 1 to {TAG_KEY_CHARACTERS} letters, digits, spaces or _.:/=+-@, not beginning with aws:.",
+            )
         if len(value) > TAG_VALUE_CHARACTERS or not _LEGAL.fullmatch(value):
-            raise invalid("Tag.Value", value, f"It has up to {TAG_VALUE_CHARACTERS} letters, digits, spaces or _.:/=+-@.")
+            raise invalid(
+                "Tag.Value", value, f"It has up to {TAG_VALUE_CHARACTERS} letters, digits, spaces or _.:/=+-@."
+            )
     if len(given) > TAGS:
         raise SqsError(INVALID_PARAMETER, f"Too many tags added for queue {queue}.")
     return dict(given)

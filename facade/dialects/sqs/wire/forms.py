@@ -29,7 +29,17 @@ _DEEPEST = 8
 # What a request may name beside the members of its action: the protocol's own fields, and those of
 # the signatures of versions 1, 2 and 4.
 _OF_PROTOCOL = frozenset(
-    ("Action", "Version", "AWSAccessKeyId", "Signature", "SignatureMethod", "SignatureVersion", "Timestamp", "Expires", "SecurityToken")
+    (
+        "Action",
+        "Version",
+        "AWSAccessKeyId",
+        "Signature",
+        "SignatureMethod",
+        "SignatureVersion",
+        "Timestamp",
+        "Expires",
+        "SecurityToken",
+    )
 )
 _OF_SIGNATURE = "x-amz-"
 # AWS's own words.
@@ -102,7 +112,11 @@ def struct_of(kind: Any, tree: _Tree, action: str) -> Any:
     """The input of `action` that the fields spell; what they do not name is absent. Raises
     SqsError, for a field that is none of the action's, too.
     """
-    named = {name: node for name, node in tree.items() if name not in _OF_PROTOCOL and not name.lower().startswith(_OF_SIGNATURE)}
+    named = {
+        name: node
+        for name, node in tree.items()
+        if name not in _OF_PROTOCOL and not name.lower().startswith(_OF_SIGNATURE)
+    }
     return _struct(kind)("", named, action)
 
 
@@ -110,7 +124,8 @@ def struct_of(kind: Any, tree: _Tree, action: str) -> Any:
 def _struct(kind: Any) -> _Read:
     hints = get_type_hints(kind)
     members = [
-        (field, member, _reader(hints[field])) for field, member in zip(kind.__struct_fields__, kind.__struct_encode_fields__, strict=True)
+        (field, member, _reader(hints[field]))
+        for field, member in zip(kind.__struct_fields__, kind.__struct_encode_fields__, strict=True)
     ]
 
     @cache

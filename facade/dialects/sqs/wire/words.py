@@ -56,7 +56,9 @@ PARAMETERS: Final[dict[str, tuple[str, int]]] = {
 }
 NO_QUEUE: Final = "The specified queue does not exist."
 OTHER_QUEUE_TYPE: Final = "The request include parameter that is not valid for this queue type."
-NO_DEDUPLICATION: Final = "The queue should either have ContentBasedDeduplication enabled or MessageDeduplicationId provided explicitly"
+NO_DEDUPLICATION: Final = (
+    "The queue should either have ContentBasedDeduplication enabled or MessageDeduplicationId provided explicitly"
+)
 INTERNAL: Final = "An internal error occurred."
 THROTTLED: Final = "Request is throttled."
 

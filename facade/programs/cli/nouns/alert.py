@@ -27,11 +27,19 @@ def ls(session: Session, queue: str, tag: str | None) -> None:
     session.rows(session.client.get(path_to("queues", queue, "alerts"), tag=tag)["alerts"], COLUMNS, name="id")
 
 
-@command.verb("create", "leaseway alert create orders --subject queue_message_number --measurement count --threshold 1000")
+@command.verb(
+    "create", "leaseway alert create orders --subject queue_message_number --measurement count --threshold 1000"
+)
 @_queue
 @click.option("--subject", type=words_of(Subject), required=True, help="What is watched.")
 @click.option("--measurement", type=words_of(Measurement), required=True, help="What of it, over a minute.")
-@click.option("--threshold", type=threshold, required=True, metavar="N", help="Milliseconds, or a count: it fires there and above.")
+@click.option(
+    "--threshold",
+    type=threshold,
+    required=True,
+    metavar="N",
+    help="Milliseconds, or a count: it fires there and above.",
+)
 @click.option("--tag", metavar="NAME", help="A tag of the queue (default: the queue as a whole).")
 def create(session: Session, queue: str, **given: object) -> None:
     """Watch a queue or a tag, and tell its owner. An equal policy that is there is fine."""

@@ -44,7 +44,9 @@ def ls(session: Session, prefix: str) -> None:
     show_default=True,
     help="Those beyond what is in hand are stored.",
 )
-@click.option("--limit", type=click.IntRange(1), default=50, show_default=True, metavar="N", help="At most N dead letters.")
+@click.option(
+    "--limit", type=click.IntRange(1), default=50, show_default=True, metavar="N", help="At most N dead letters."
+)
 @click.option("--body", "only_body", is_flag=True, help="Print bodies alone: each as it is, and a line end.")
 def show(session: Session, queue: str, state: str, limit: int, *, only_body: bool) -> None:
     """Show dead letters: where they came from and why they died. Nothing is counted."""
@@ -62,10 +64,24 @@ def show(session: Session, queue: str, state: str, limit: int, *, only_body: boo
 )
 @click.argument("queue", required=False, shell_complete=queue_names)
 @click.argument("ids", nargs=-1, metavar="[ID]...")
-@click.option("--all", "every", is_flag=True, help="All dead-letter queues that you may redrive, or those of the ids: a task for each.")
-@click.option("--to", metavar="QUEUE", shell_complete=queue_names, help="Where to send them (default: each to where it came from).")
 @click.option(
-    "--where", multiple=True, type=condition, metavar="NAME[=VALUE]", help="Only messages with this attribute; may be repeated: all hold."
+    "--all",
+    "every",
+    is_flag=True,
+    help="All dead-letter queues that you may redrive, or those of the ids: a task for each.",
+)
+@click.option(
+    "--to",
+    metavar="QUEUE",
+    shell_complete=queue_names,
+    help="Where to send them (default: each to where it came from).",
+)
+@click.option(
+    "--where",
+    multiple=True,
+    type=condition,
+    metavar="NAME[=VALUE]",
+    help="Only messages with this attribute; may be repeated: all hold.",
 )
 @click.option("--any", "either", is_flag=True, help="One of the --where is enough.")
 @click.option("--reason", type=words_of(DEATHS), help="Only what died of this.")

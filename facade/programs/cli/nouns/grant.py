@@ -47,6 +47,8 @@ def change(session: Session, queue: str, principal: str, level: str, tag: str | 
 @yes_option
 def rm(session: Session, queue: str, principal: str, tag: str | None, *, yes: bool) -> None:
     """Take the level of a principal away."""
-    session.confirm(f"take the level of {principal!r} on queue {queue!r}{f', tag {tag!r},' if tag else ''} away", yes=yes)
+    session.confirm(
+        f"take the level of {principal!r} on queue {queue!r}{f', tag {tag!r},' if tag else ''} away", yes=yes
+    )
     session.client.call("DELETE", _path(queue, tag, principal))
     session.say(f"took the level of {principal!r} away")

@@ -29,7 +29,11 @@ def ls(session: Session) -> None:
     session.rows(session.client.get("/v1/keys")["keys"], COLUMNS, name="key_id")
 
 
-@command.verb("create", "leaseway key create shop-1 --principal shop", "leaseway key create prometheus --principal monitor --role reader")
+@command.verb(
+    "create",
+    "leaseway key create shop-1 --principal shop",
+    "leaseway key create prometheus --principal monitor --role reader",
+)
 @_key
 @click.option("--principal", required=True, metavar="NAME", help="Who has it: the owner of what is made with it.")
 @_role
@@ -58,7 +62,9 @@ def change(session: Session, key_id: str, role: str | None, expires: int | None,
 
 @command.verb("rotate", "leaseway key rotate shop-1 --grace-seconds 3600")
 @_key
-@click.option("--grace-seconds", type=seconds, metavar="SECONDS", help="For so long the old secret counts too (default: a day).")
+@click.option(
+    "--grace-seconds", type=seconds, metavar="SECONDS", help="For so long the old secret counts too (default: a day)."
+)
 def rotate(session: Session, key_id: str, grace_seconds: float | None) -> None:
     """Give an access key another secret, printed this once. A key may do so for itself."""
     _secret_is_shown(session)

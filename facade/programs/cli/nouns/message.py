@@ -25,7 +25,11 @@ _ids = click.argument("ids", nargs=-1, required=True, metavar="ID...")
 _tag = click.option("--tag", metavar="NAME", help="Under this tag (default: the default tag).")
 _body = click.option("--body", "only_body", is_flag=True, help="Print bodies alone: each as it is, and a line end.")
 _where = click.option(
-    "--where", multiple=True, type=condition, metavar="NAME[=VALUE]", help="Only messages with this attribute; may be repeated: all hold."
+    "--where",
+    multiple=True,
+    type=condition,
+    metavar="NAME[=VALUE]",
+    help="Only messages with this attribute; may be repeated: all hold.",
 )
 
 
@@ -41,7 +45,12 @@ _where = click.option(
 @click.argument("bodies", nargs=-1, metavar="[BODY]...")
 @sending.files_option
 @click.option("--lines", "source", flag_value="lines", help="A message for each line of stdin that is not empty.")
-@click.option("--jsonl", "source", flag_value="jsonl", help="A message for each line of stdin: JSON as the API has it, or as printed.")
+@click.option(
+    "--jsonl",
+    "source",
+    flag_value="jsonl",
+    help="A message for each line of stdin: JSON as the API has it, or as printed.",
+)
 @sending.attributes_option
 def send(session: Session, **given: Any) -> None:
     """Send messages. Those of arguments and files are one batch: all are sent, or none; `-` is all
@@ -58,8 +67,12 @@ def send(session: Session, **given: Any) -> None:
 )
 @_queue
 @click.option("--max", type=int, default=1, show_default=True, metavar="N", help="At most N messages.")
-@click.option("--wait-seconds", type=seconds, metavar="SECONDS", help="Wait so long for the first (default: as the queue says).")
-@click.option("--lease-seconds", type=seconds, metavar="SECONDS", help="Lease them for so long (default: as the queue says).")
+@click.option(
+    "--wait-seconds", type=seconds, metavar="SECONDS", help="Wait so long for the first (default: as the queue says)."
+)
+@click.option(
+    "--lease-seconds", type=seconds, metavar="SECONDS", help="Lease them for so long (default: as the queue says)."
+)
 @_tag
 @_where
 @click.option("--any", "either", is_flag=True, help="One of the --where is enough.")
@@ -76,7 +89,9 @@ def receive(session: Session, **given: Any) -> None:
     "leaseway message peek orders --from 2026-11-27T22:00 --where kind=retail -o jsonl",
 )
 @_queue
-@click.option("--state", type=words_of(MessageState), help="Only those in this state under the tag (default: settled ones too).")
+@click.option(
+    "--state", type=words_of(MessageState), help="Only those in this state under the tag (default: settled ones too)."
+)
 @click.option("--from", "from_ms", type=moment_ms, metavar="TIME", help="Sent at or after: ISO 8601 or epoch ms.")
 @click.option("--to", "to_ms", type=moment_ms, metavar="TIME", help="Sent before.")
 @click.option("--limit", type=click.IntRange(1), default=50, show_default=True, metavar="N", help="At most N messages.")
@@ -110,19 +125,40 @@ def peek(session: Session, queue: str, limit: int, *, only_body: bool, **given: 
 )
 @click.option("--since", type=moment_ms, metavar="TIME", help="Sent at or after: ISO 8601 or epoch ms.")
 @click.option("--until", type=moment_ms, metavar="TIME", help="Sent before.")
-@click.option("--state", type=words_of(MessageState), help="Only those in this state under the tag (default: settled ones too).")
+@click.option(
+    "--state", type=words_of(MessageState), help="Only those in this state under the tag (default: settled ones too)."
+)
 @click.option("--limit", type=click.IntRange(1), default=50, show_default=True, metavar="N", help="At most N messages.")
-@click.option("--scan", "most", type=click.IntRange(1), default=1_000_000, show_default=True, metavar="N", help="End when N were read.")
+@click.option(
+    "--scan",
+    "most",
+    type=click.IntRange(1),
+    default=1_000_000,
+    show_default=True,
+    metavar="N",
+    help="End when N were read.",
+)
 @click.option("--next", "place", metavar="PLACE", help="Go on from where a search before has ended.")
 @_tag
 @_body
-def search(session: Session, queue: str, limit: int, most: int, place: str | None, *, only_body: bool, **given: Any) -> None:
+def search(
+    session: Session, queue: str, limit: int, most: int, place: str | None, *, only_body: bool, **given: Any
+) -> None:
     """Look for messages by text, attributes, time and state without receiving them, partition by
     partition. Kafka is read from --since to --until, so a search of all that a queue has takes a
     while.
     """
-    asked = {"from": given["since"], "to": given["until"], "state": given["state"], "tag": given["tag"], "text": given["text"]}
-    asked |= {"attribute": looking.attributes_of(given["where"]), "ignore_case": "true" if given["ignore_case"] else None}
+    asked = {
+        "from": given["since"],
+        "to": given["until"],
+        "state": given["state"],
+        "tag": given["tag"],
+        "text": given["text"],
+    }
+    asked |= {
+        "attribute": looking.attributes_of(given["where"]),
+        "ignore_case": "true" if given["ignore_case"] else None,
+    }
     rows = looking.search(session, queue, limit, most, place, **asked)
     settling.show(session, list(looking.say_masked(session, rows)), looking.PEEKED, name="id", only_body=only_body)
 
@@ -150,10 +186,14 @@ def show(session: Session, queue: str, id: str, tag: str | None, *, only_body: b
         session.one(found, name="id")
 
 
-@command.verb("tail", "leaseway message tail orders -f", "leaseway message tail orders --since 2026-11-27T22:00 -o jsonl")
+@command.verb(
+    "tail", "leaseway message tail orders -f", "leaseway message tail orders --since 2026-11-27T22:00 -o jsonl"
+)
 @_queue
 @click.option("--follow", "-f", is_flag=True, help="Go on with those that come, until Ctrl-C.")
-@click.option("--since", type=moment_ms, metavar="TIME", help="Sent at or after: ISO 8601 or epoch ms (default: a minute ago).")
+@click.option(
+    "--since", type=moment_ms, metavar="TIME", help="Sent at or after: ISO 8601 or epoch ms (default: a minute ago)."
+)
 @_tag
 @_where
 def tail(session: Session, queue: str, since: int | None, tag: str | None, where: Any, *, follow: bool) -> None:
@@ -173,7 +213,13 @@ def ack(session: Session, queue: str, handles: tuple[str, ...]) -> None:
 @command.verb("extend", "leaseway message extend orders HANDLE --lease-seconds 120")
 @_queue
 @_handles
-@click.option("--lease-seconds", type=seconds, required=True, metavar="SECONDS", help="The lease, from now on; 0 = receivable at once.")
+@click.option(
+    "--lease-seconds",
+    type=seconds,
+    required=True,
+    metavar="SECONDS",
+    help="The lease, from now on; 0 = receivable at once.",
+)
 def extend(session: Session, queue: str, handles: tuple[str, ...], lease_seconds: float) -> None:
     """Give leases another length, counted from now."""
     settling.settle(session, queue, "extend", handles, {"lease_seconds": lease_seconds})
@@ -182,13 +228,17 @@ def extend(session: Session, queue: str, handles: tuple[str, ...], lease_seconds
 @command.verb("release", "leaseway message release orders HANDLE --delay-seconds 30")
 @_queue
 @_handles
-@click.option("--delay-seconds", type=seconds, default=0.0, metavar="SECONDS", help="Until they can be received (default 0).")
+@click.option(
+    "--delay-seconds", type=seconds, default=0.0, metavar="SECONDS", help="Until they can be received (default 0)."
+)
 def release(session: Session, queue: str, handles: tuple[str, ...], delay_seconds: float) -> None:
     """Give messages back, to be received again."""
     settling.settle(session, queue, "release", handles, {"delay_seconds": delay_seconds})
 
 
-@command.verb("kill", "leaseway message kill orders HANDLE", "leaseway message kill orders HANDLE --reason 'no such customer'")
+@command.verb(
+    "kill", "leaseway message kill orders HANDLE", "leaseway message kill orders HANDLE --reason 'no such customer'"
+)
 @_queue
 @_handles
 @reason_option
@@ -221,9 +271,19 @@ def rm(session: Session, queue: str, ids: tuple[str, ...], *, yes: bool) -> None
 @_queue
 @click.argument("id", metavar="ID")
 @click.argument("body", required=False)
-@click.option("--file", type=click.Path(path_type=Path), metavar="FILE", help="Another body: all of this file, - = of stdin.")
-@click.option("--to", metavar="QUEUE", shell_complete=queue_names, help="Where to send it (default: to where it came from).")
-@click.option("--attribute", multiple=True, type=pairs, metavar="NAME=TEXT", help="An attribute, in place of all; may be repeated.")
+@click.option(
+    "--file", type=click.Path(path_type=Path), metavar="FILE", help="Another body: all of this file, - = of stdin."
+)
+@click.option(
+    "--to", metavar="QUEUE", shell_complete=queue_names, help="Where to send it (default: to where it came from)."
+)
+@click.option(
+    "--attribute",
+    multiple=True,
+    type=pairs,
+    metavar="NAME=TEXT",
+    help="An attribute, in place of all; may be repeated.",
+)
 @click.option("--group", metavar="ID", help="Another group.")
 @click.option("--dedup-id", metavar="ID", help="FIFO: another id of deduplication.")
 @click.option("--remove", is_flag=True, help="Delete the message when the copy is stored.")
@@ -248,7 +308,9 @@ def cancel(session: Session, queue: str, ids: tuple[str, ...]) -> None:
 @command.verb("reschedule", "leaseway message reschedule orders ID --at 2026-11-28T08:00")
 @_queue
 @_ids
-@click.option("--at", type=moment_ms, required=True, metavar="TIME", help="When they are due: ISO 8601 or epoch ms; past = now.")
+@click.option(
+    "--at", type=moment_ms, required=True, metavar="TIME", help="When they are due: ISO 8601 or epoch ms; past = now."
+)
 def reschedule(session: Session, queue: str, ids: tuple[str, ...], at: int) -> None:
     """Give delayed messages another due time. `-` reads ids from stdin."""
 

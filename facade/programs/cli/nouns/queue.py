@@ -23,7 +23,9 @@ COLUMNS = ("name", "backlog", "ready", "delayed", "leased", "parked", "stored", 
 SORTS = ("name", "backlog", "ready", "delayed", "leased", "parked", "stored", "oldest")
 
 
-def counted(client: Client, prefix: str, sort: str, limit: int | None, *, dead_letters: bool = False) -> Iterator[dict[str, Any]]:
+def counted(
+    client: Client, prefix: str, sort: str, limit: int | None, *, dead_letters: bool = False
+) -> Iterator[dict[str, Any]]:
     """What is in queues, or in those for dead letters, by an order of SORTS, at most `limit`."""
     return client.entries(
         "/v1/queues",
@@ -37,11 +39,17 @@ def counted(client: Client, prefix: str, sort: str, limit: int | None, *, dead_l
     )
 
 
-@command.verb("ls", "leaseway queue ls", "leaseway queue ls --prefix shop- --sort oldest --limit 20", "leaseway queue ls -o name")
+@command.verb(
+    "ls", "leaseway queue ls", "leaseway queue ls --prefix shop- --sort oldest --limit 20", "leaseway queue ls -o name"
+)
 @click.option("--prefix", default="", help="Only names that begin so.")
 @click.option("--limit", type=click.IntRange(1), metavar="N", help="At most N queues (default: all).")
-@click.option("--counts", is_flag=True, help="Show how many messages are in them, over all tags of a queue, and as of when.")
-@click.option("--sort", type=click.Choice(SORTS), help="With counts: the greatest number, or the oldest message, first.")
+@click.option(
+    "--counts", is_flag=True, help="Show how many messages are in them, over all tags of a queue, and as of when."
+)
+@click.option(
+    "--sort", type=click.Choice(SORTS), help="With counts: the greatest number, or the oldest message, first."
+)
 def ls(session: Session, prefix: str, limit: int | None, sort: str | None, *, counts: bool) -> None:
     """List queues by name, or by what is in them."""
     if counts or sort:
@@ -95,7 +103,9 @@ def change(session: Session, queue: str, settings: dict[str, Any], *, no_redrive
     session.one(changed)
 
 
-@command.verb("rm", "leaseway queue rm orders", "leaseway queue ls --prefix test- -o name | xargs leaseway queue rm --yes")
+@command.verb(
+    "rm", "leaseway queue rm orders", "leaseway queue ls --prefix test- -o name | xargs leaseway queue rm --yes"
+)
 @click.argument("queues", nargs=-1, required=True, metavar="QUEUE...", shell_complete=queue_names)
 @yes_option
 def rm(session: Session, queues: tuple[str, ...], *, yes: bool) -> None:
@@ -159,12 +169,16 @@ def parked(session: Session, queue: str, tag: str | None) -> None:
 @click.argument("queue", shell_complete=queue_names)
 @click.argument("group")
 @click.option("--tag", metavar="NAME", help="Under this tag (default: the default tag).")
-@click.option("--kill", is_flag=True, help="Send its first message to the dead-letter queue; else it is received again.")
+@click.option(
+    "--kill", is_flag=True, help="Send its first message to the dead-letter queue; else it is received again."
+)
 def unpark(session: Session, queue: str, group: str, tag: str | None, *, kill: bool) -> None:
     """Go on with a parked group of a FIFO queue; may be repeated."""
     body = {"group": group, "kill": kill, **({"tag": tag} if tag else {})}
     found = session.client.post(path_to("queues", queue, "unpark"), body)
-    session.say(f"group {group!r} goes on" if found["unparked"] else f"group {group!r} was not parked; nothing was changed")
+    session.say(
+        f"group {group!r} goes on" if found["unparked"] else f"group {group!r} was not parked; nothing was changed"
+    )
 
 
 def _content(session: Session, queue: str) -> str:

@@ -33,14 +33,23 @@ def ls(session: Session, queue: str) -> None:
 @click.argument("queue", shell_complete=queue_names)
 @click.argument("name")
 @click.option(
-    "--start", type=moment_ms, metavar="TIME", help="First moment: ISO 8601 or epoch ms; 0 = the oldest message kept (default: now on)."
+    "--start",
+    type=moment_ms,
+    metavar="TIME",
+    help="First moment: ISO 8601 or epoch ms; 0 = the oldest message kept (default: now on).",
 )
 @click.option(
-    "--where", multiple=True, type=condition, metavar="NAME[=VALUE]", help="Only messages with this attribute; may be repeated: all hold."
+    "--where",
+    multiple=True,
+    type=condition,
+    metavar="NAME[=VALUE]",
+    help="Only messages with this attribute; may be repeated: all hold.",
 )
 @click.option("--any", "either", is_flag=True, help="One of the --where is enough.")
 @click.option("--read-qps", type=int, help="Receives a second under the tag; 0 = no bound.")
-@click.option("--dead-letter-queue", metavar="QUEUE", help="Where messages go that die under the tag (default: as in the queue).")
+@click.option(
+    "--dead-letter-queue", metavar="QUEUE", help="Where messages go that die under the tag (default: as in the queue)."
+)
 @click.option("--dead-letter-after", type=int, metavar="N", help="Deliveries of a message before it goes there.")
 @click.option("--user-attribute", multiple=True, type=pairs, metavar="NAME=TEXT", help="A free text; may be repeated.")
 def create(session: Session, queue: str, name: str, **given: Any) -> None:
@@ -55,7 +64,9 @@ def create(session: Session, queue: str, name: str, **given: Any) -> None:
         "redrive_policy": redrive_policy(given["dead_letter_queue"], given["dead_letter_after"]),
         "user_attributes": dict(given["user_attribute"]) or None,
     }
-    made = session.client.post(path_to("queues", queue, "tags"), {field: value for field, value in body.items() if value is not None})
+    made = session.client.post(
+        path_to("queues", queue, "tags"), {field: value for field, value in body.items() if value is not None}
+    )
     session.one(made)
 
 
@@ -71,11 +82,15 @@ def rm(session: Session, queue: str, name: str, *, yes: bool) -> None:
 
 
 @command.verb(
-    "seek", "leaseway tag seek orders billing --to 2026-11-28T09:00 --yes", "leaseway tag seek orders billing --to earliest --yes"
+    "seek",
+    "leaseway tag seek orders billing --to 2026-11-28T09:00 --yes",
+    "leaseway tag seek orders billing --to earliest --yes",
 )
 @click.argument("queue", shell_complete=queue_names)
 @click.argument("name")
-@click.option("--to", required=True, type=place, metavar="TIME", help="earliest, latest, or a time: ISO 8601 or epoch ms.")
+@click.option(
+    "--to", required=True, type=place, metavar="TIME", help="earliest, latest, or a time: ISO 8601 or epoch ms."
+)
 @yes_option
 def seek(session: Session, queue: str, name: str, to: dict[str, Any], *, yes: bool) -> None:
     """Have a tag begin anew: messages sent since then are received again, also those that were

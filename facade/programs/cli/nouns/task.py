@@ -27,7 +27,13 @@ def ls(session: Session, status: str | None, limit: int) -> None:
 
 @command.verb("outcomes", "leaseway task outcomes 6f2b7c1e", "leaseway task outcomes 6f2b7c1e --outcome leased -o name")
 @click.argument("task")
-@click.option("--outcome", "words", multiple=True, type=words_of(LetterOutcome), help="Only letters with this outcome; may be repeated.")
+@click.option(
+    "--outcome",
+    "words",
+    multiple=True,
+    type=words_of(LetterOutcome),
+    help="Only letters with this outcome; may be repeated.",
+)
 @click.option("--limit", type=click.IntRange(1), metavar="N", help="At most N letters (default: all).")
 def outcomes(session: Session, task: str, words: tuple[str, ...], limit: int | None) -> None:
     """Say what came of each letter that a task has come to, also while it runs."""

@@ -25,7 +25,9 @@ _transaction = click.argument("transaction")
 @command.verb("ls", "leaseway tx ls orders", "leaseway tx ls orders --status prepared -o json")
 @click.argument("queue", shell_complete=queue_names)
 @click.option("--status", type=words_of(TransactionStatus), help="Only those that stand there.")
-@click.option("--limit", type=click.IntRange(1, 1000), default=100, show_default=True, metavar="N", help="At most N transactions.")
+@click.option(
+    "--limit", type=click.IntRange(1, 1000), default=100, show_default=True, metavar="N", help="At most N transactions."
+)
 def ls(session: Session, queue: str, status: str | None, limit: int) -> None:
     """List transactions of a queue, those prepared last first."""
     found = session.client.get(path_to("queues", queue, "transactions"), status=status, limit=limit)
@@ -46,15 +48,25 @@ def show(session: Session, transaction: str) -> None:
 )
 @click.argument("queue", shell_complete=queue_names)
 @click.argument("bodies", nargs=-1, metavar="[BODY]...")
-@click.option("--producer-group", required=True, metavar="NAME", help="Whom the service asks when it is not told the outcome.")
 @click.option(
-    "--check-immunity-seconds", type=seconds, metavar="SECONDS", help="For so long nobody is asked (default: as the service says)."
+    "--producer-group", required=True, metavar="NAME", help="Whom the service asks when it is not told the outcome."
+)
+@click.option(
+    "--check-immunity-seconds",
+    type=seconds,
+    metavar="SECONDS",
+    help="For so long nobody is asked (default: as the service says).",
 )
 @sending.files_option
 @sending.attributes_option
-def prepare(session: Session, queue: str, bodies: tuple[str, ...], files: tuple[Path, ...], producer_group: str, **given: Any) -> None:
+def prepare(
+    session: Session, queue: str, bodies: tuple[str, ...], files: tuple[Path, ...], producer_group: str, **given: Any
+) -> None:
     """Store messages that nobody sees until the transaction is committed."""
-    body: dict[str, Any] = {"producer_group": producer_group, "messages": sending.messages_of(bodies, files, sending.common_of(given))}
+    body: dict[str, Any] = {
+        "producer_group": producer_group,
+        "messages": sending.messages_of(bodies, files, sending.common_of(given)),
+    }
     if given["check_immunity_seconds"] is not None:
         body["check_immunity_seconds"] = given["check_immunity_seconds"]
     session.one(session.client.post(path_to("queues", queue, "transactions"), body), name="id")
@@ -82,7 +94,11 @@ def checks(session: Session, producer_group: str, max: int, wait_seconds: float)
     unknown.
     """
     body = {"max": max, "wait_seconds": wait_seconds}
-    found = session.client.post(path_to("producer-groups", producer_group, "checks"), body, wait_s=wait_seconds)["checks"]
+    found = session.client.post(path_to("producer-groups", producer_group, "checks"), body, wait_s=wait_seconds)[
+        "checks"
+    ]
     if not found:
         session.say("nothing is asked")
-    session.rows(found, ("id", "number", "transaction.id", "transaction.queue", "transaction.prepared_at_ms"), name="id")
+    session.rows(
+        found, ("id", "number", "transaction.id", "transaction.queue", "transaction.prepared_at_ms"), name="id"
+    )

@@ -53,4 +53,6 @@ def _change(session: Session, user: str, part: str, given: dict[str, Any], field
     if not named:
         raise click.UsageError(f"name what to change: --{', --'.join(field.replace('_', '-') for field in fields)}")
     now = session.client.get(path_to("users", user))
-    session.one(session.client.call("PUT", path_to("users", user, part), {**{field: now[field] for field in fields}, **named}))
+    session.one(
+        session.client.call("PUT", path_to("users", user, part), {**{field: now[field] for field in fields}, **named})
+    )

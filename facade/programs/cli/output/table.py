@@ -16,7 +16,9 @@ _WIDE: Final = 1_000_000
 Row = Mapping[str, Any]
 
 
-def list_table(rows: Sequence[Row], columns: Sequence[str], out: TextIO, *, strict: bool = False, whole: bool = False) -> str:
+def list_table(
+    rows: Sequence[Row], columns: Sequence[str], out: TextIO, *, strict: bool = False, whole: bool = False
+) -> str:
     """A table of rows; `outer.inner` is a column too. A column that no row has is left out; if
     `strict`, it is refused. Unless `whole`, long cells are cut at a terminal. Raises Failure.
     """
@@ -37,7 +39,9 @@ def object_table(row: Row, columns: Sequence[str] | None, out: TextIO) -> str:
     if columns and (unknown := [name for name in columns if name not in row]):
         raise Failure(f"no field is named {unknown[0]!r}; there are: {', '.join(row)}", WRONG_USE)
     chosen = row if columns is None else {name: row[name] for name in columns}
-    lines = [[name, cell(name.rpartition(".")[2], value)] for name, value in flat(chosen) if not _is_list_of_objects(value)]
+    lines = [
+        [name, cell(name.rpartition(".")[2], value)] for name, value in flat(chosen) if not _is_list_of_objects(value)
+    ]
     parts = [_drawn(["field", "value"], lines, set(), out)]
     for name, value in flat(chosen):
         if _is_list_of_objects(value):
@@ -66,7 +70,14 @@ def _is_number(rows: Sequence[Row], name: str) -> bool:
     return bool(values) and all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
 
 
-def _drawn(columns: Sequence[str], lines: Sequence[Sequence[str]], numbers: set[str], out: TextIO, *, most: int | None = MOST_CHARS) -> str:
+def _drawn(
+    columns: Sequence[str],
+    lines: Sequence[Sequence[str]],
+    numbers: set[str],
+    out: TextIO,
+    *,
+    most: int | None = MOST_CHARS,
+) -> str:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -77,7 +88,9 @@ def _drawn(columns: Sequence[str], lines: Sequence[Sequence[str]], numbers: set[
         table.add_column(name, justify="right" if name in numbers else "left", overflow="fold", no_wrap=not terminal)
     for line in lines:
         table.add_row(*(Text(_cut(text, most) if terminal and most else text) for text in line))
-    console = Console(file=out, width=None if terminal else _WIDE, color_system="auto" if terminal else None, highlight=False)
+    console = Console(
+        file=out, width=None if terminal else _WIDE, color_system="auto" if terminal else None, highlight=False
+    )
     with console.capture() as captured:
         console.print(table)
     return "".join(f"{line.rstrip()}\n" for line in captured.get().splitlines())

@@ -23,10 +23,18 @@ def common_options() -> list[click.Option]:
     return [
         click.Option(["-o", "--output"], type=click.Choice(FORMS), help="Form of the output (default table)."),
         click.Option(["--columns"], metavar="A,B", help="Columns of a table: names of fields."),
-        click.Option(["--endpoint"], metavar="URL", help="The service (default: of the profile, else http://127.0.0.1:9400)."),
-        click.Option(["--key"], metavar="ID:SECRET", help="Access key; other users of the machine may see it in the list of processes."),
+        click.Option(
+            ["--endpoint"], metavar="URL", help="The service (default: of the profile, else http://127.0.0.1:9400)."
+        ),
+        click.Option(
+            ["--key"],
+            metavar="ID:SECRET",
+            help="Access key; other users of the machine may see it in the list of processes.",
+        ),
         click.Option(["--profile"], metavar="NAME", help="Profile of profiles.toml."),
-        click.Option(["--ca-file"], metavar="FILE", help="CA that the certificate of the service is trusted by, in PEM."),
+        click.Option(
+            ["--ca-file"], metavar="FILE", help="CA that the certificate of the service is trusted by, in PEM."
+        ),
         click.Option(
             ["--timeout"],
             type=click.FloatRange(0, 86_400, min_open=True),
@@ -89,7 +97,9 @@ class Noun(click.Group):
         def made(callback: Callback) -> click.Command:
             words = about or inspect.cleandoc(callback.__doc__ or "")
             params = getattr(callback, "__click_params__", [])[::-1]
-            built = cls(name, callback=callback, params=params, help=words, examples=examples, context_settings=SETTINGS)
+            built = cls(
+                name, callback=callback, params=params, help=words, examples=examples, context_settings=SETTINGS
+            )
             self.add_command(built)
             return built
 

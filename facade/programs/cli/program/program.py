@@ -49,7 +49,11 @@ def _local(name: str) -> click.Command:
     """A command of this machine, which reads its arguments by itself."""
 
     @click.command(
-        name, help=LOCAL[name], hidden=LOCAL[name] is None, add_help_option=False, context_settings={"ignore_unknown_options": True}
+        name,
+        help=LOCAL[name],
+        hidden=LOCAL[name] is None,
+        add_help_option=False,
+        context_settings={"ignore_unknown_options": True},
     )
     @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
     @click.pass_context
@@ -67,14 +71,20 @@ def _nothing_before(ctx: click.Context, name: str) -> None:
     first = ctx.find_root()
     for option in first.command.params:
         if option.name in COMMON and first.params.get(option.name) is not None:
-            raise click.UsageError(f"{option.opts[-1]} before `{name}` has no effect; `leaseway {name} --help` has its options", ctx)
+            raise click.UsageError(
+                f"{option.opts[-1]} before `{name}` has no effect; `leaseway {name} --help` has its options", ctx
+            )
 
 
 def root() -> Program:
     """The program."""
     about = "A queue service over Kafka. `leaseway COMMAND --help` has the options and examples of a command."
-    version = click.Option(["--version"], is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Print the version.")
-    return Program("leaseway", help=about, params=[*common_options(), version], context_settings=SETTINGS, no_args_is_help=True)
+    version = click.Option(
+        ["--version"], is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Print the version."
+    )
+    return Program(
+        "leaseway", help=about, params=[*common_options(), version], context_settings=SETTINGS, no_args_is_help=True
+    )
 
 
 def _version(ctx: click.Context, _param: click.Parameter, value: bool) -> None:

@@ -62,10 +62,20 @@ def options(*, changes: bool) -> list[click.Option]:
             continue
         if setting.name == "redrive_policy":
             found.append(click.Option(["--dead-letter-queue"], metavar="QUEUE", help="Where messages go that die."))
-            found.append(click.Option(["--dead-letter-after"], type=int, metavar="N", help="Deliveries of a message before it goes there."))
+            found.append(
+                click.Option(
+                    ["--dead-letter-after"], type=int, metavar="N", help="Deliveries of a message before it goes there."
+                )
+            )
         elif setting.name == "user_attributes":
             found.append(
-                click.Option(["--user-attribute"], multiple=True, type=pairs, metavar="NAME=TEXT", help=f"{setting.words} May be repeated.")
+                click.Option(
+                    ["--user-attribute"],
+                    multiple=True,
+                    type=pairs,
+                    metavar="NAME=TEXT",
+                    help=f"{setting.words} May be repeated.",
+                )
             )
         else:
             found.append(_option(setting))
@@ -78,7 +88,11 @@ def named(given: dict[str, Any]) -> dict[str, Any]:
     notes = dict(given.get("user_attribute") or ())
     rest = {name: value for name, value in given.items() if name not in (*_POLICY, "user_attribute")}
     found = {**rest, "redrive_policy": policy, "user_attributes": notes or None}
-    listed = {name: [one for one in value if one] if value else None for name, value in found.items() if isinstance(value, tuple)}
+    listed = {
+        name: [one for one in value if one] if value else None
+        for name, value in found.items()
+        if isinstance(value, tuple)
+    }
     return {name: value for name, value in {**found, **listed}.items() if value is not None}
 
 
@@ -92,7 +106,9 @@ def _option(setting: Setting) -> click.Option:
     if setting.choices:
         return click.Option([flag], type=click.Choice(setting.choices), help=about)
     if isinstance(setting.default, list):
-        return click.Option([flag], multiple=True, metavar="TEXT", help=f"{about} May be repeated; one that is empty takes all away.")
+        return click.Option(
+            [flag], multiple=True, metavar="TEXT", help=f"{about} May be repeated; one that is empty takes all away."
+        )
     if isinstance(setting.default, str):
         return click.Option([flag], metavar="TEXT", help=about)
     kind = seconds if in_seconds(setting) else click.INT

@@ -31,7 +31,9 @@ def ended(session: Session, task: Task) -> Task:
         with _bar() as draw:
             while task["status"] == "running":
                 if end is not None and time.monotonic() + pause > end:
-                    raise Failure(f"task {task['id']} has not ended within {session.timeout_s:g} s (--timeout): {_so_far(task)}; {goes_on}")
+                    raise Failure(
+                        f"task {task['id']} has not ended within {session.timeout_s:g} s (--timeout): {_so_far(task)}; {goes_on}"
+                    )
                 time.sleep(pause)
                 pause = min(SLOWEST_S, pause * 1.2)
                 task = _asked(session, task["id"], math.inf if end is None else end)

@@ -32,7 +32,9 @@ METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 @click.argument("method", type=click.Choice(METHODS, case_sensitive=False))
 @click.argument("path")
 @click.option("--data", metavar="JSON", help="Body; `-` reads it from stdin.")
-@click.option("--query", multiple=True, type=pairs, metavar="NAME=VALUE", help="Parameter of the query; may be repeated.")
+@click.option(
+    "--query", multiple=True, type=pairs, metavar="NAME=VALUE", help="Parameter of the query; may be repeated."
+)
 def command(session: Session, method: str, path: str, data: str | None, query: tuple[tuple[str, str], ...]) -> None:
     """Sends the request."""
     if not path.startswith("/"):

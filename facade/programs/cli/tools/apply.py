@@ -18,7 +18,10 @@ NAMED = 5
     cls=ApiCommand,
     help=f"{REMOTE['apply'][1].capitalize()}. What the file does not name stays; it may be applied again.",
     context_settings=SETTINGS,
-    examples=("leaseway apply -f queues.yaml --dry-run", "leaseway apply -f queues.yaml --prune tags --prune grants --yes"),
+    examples=(
+        "leaseway apply -f queues.yaml --dry-run",
+        "leaseway apply -f queues.yaml --prune tags --prune grants --yes",
+    ),
 )
 @document_options
 @click.option("--dry-run", is_flag=True, help="Only say what would be done.")

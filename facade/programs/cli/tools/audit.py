@@ -27,10 +27,14 @@ COLUMNS = ("at_ms", "principal", "key_id", "peer", "operation", "queue", "tag", 
 @click.option("--principal", metavar="NAME", help="Only what this principal has asked.")
 @click.option("--queue", metavar="QUEUE", shell_complete=queue_names, help="Only what was asked of this queue.")
 @click.option("--verb", type=words_of(Verb), help="Only this.")
-@click.option("--since", "from_ms", type=moment_ms, metavar="TIME", help="Only what was noted at or after: ISO 8601 or epoch ms.")
+@click.option(
+    "--since", "from_ms", type=moment_ms, metavar="TIME", help="Only what was noted at or after: ISO 8601 or epoch ms."
+)
 @click.option("--until", "to", type=moment_ms, metavar="TIME", help="Only what was noted before.")
 @click.option("--limit", type=click.IntRange(1), default=100, show_default=True, metavar="N", help="At most N records.")
 def ls(session: Session, from_ms: int | None, limit: int, **asked: Any) -> None:
     """List changes and refusals, newest first; for administrators."""
     asked["from"] = from_ms
-    session.rows(session.client.entries(path_to("audit"), "records", after="cursor", limit=limit, **asked), COLUMNS, name="id")
+    session.rows(
+        session.client.entries(path_to("audit"), "records", after="cursor", limit=limit, **asked), COLUMNS, name="id"
+    )

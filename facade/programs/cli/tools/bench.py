@@ -104,7 +104,9 @@ class Bench:
                 self._add(self._received, len(found), began)
                 last = time.monotonic()
             elif time.monotonic() - last > PATIENCE_S:
-                raise Failure(f"no message came for {PATIENCE_S:g} s; {self._received.messages} of {self._messages} were received")
+                raise Failure(
+                    f"no message came for {PATIENCE_S:g} s; {self._received.messages} of {self._messages} were received"
+                )
 
     def _add(self, side: Side, count: int, began: float) -> None:
         with self._lock:
@@ -122,11 +124,37 @@ class Bench:
     context_settings=SETTINGS,
     examples=("leaseway bench", "leaseway bench --messages 50000 --batch 10 --senders 4 --receivers 4 -o json"),
 )
-@click.option("--messages", type=click.IntRange(1, 10_000_000), default=10_000, show_default=True, metavar="N", help="Send N messages.")
-@click.option("--batch", type=click.IntRange(1, 100), default=10, show_default=True, metavar="N", help="N in a send or receive.")
-@click.option("--bytes", "size", type=click.IntRange(1, 262_144), default=200, show_default=True, metavar="N", help="Bytes of a body.")
-@click.option("--senders", type=click.IntRange(1, 64), default=2, show_default=True, metavar="N", help="Threads that send.")
-@click.option("--receivers", type=click.IntRange(0, 64), default=2, show_default=True, metavar="N", help="Threads that receive and ack.")
+@click.option(
+    "--messages",
+    type=click.IntRange(1, 10_000_000),
+    default=10_000,
+    show_default=True,
+    metavar="N",
+    help="Send N messages.",
+)
+@click.option(
+    "--batch", type=click.IntRange(1, 100), default=10, show_default=True, metavar="N", help="N in a send or receive."
+)
+@click.option(
+    "--bytes",
+    "size",
+    type=click.IntRange(1, 262_144),
+    default=200,
+    show_default=True,
+    metavar="N",
+    help="Bytes of a body.",
+)
+@click.option(
+    "--senders", type=click.IntRange(1, 64), default=2, show_default=True, metavar="N", help="Threads that send."
+)
+@click.option(
+    "--receivers",
+    type=click.IntRange(0, 64),
+    default=2,
+    show_default=True,
+    metavar="N",
+    help="Threads that receive and ack.",
+)
 def command(session: Session, messages: int, batch: int, size: int, senders: int, receivers: int) -> None:
     """Sends, receives and acks."""
     queue = f"bench-{secrets.token_hex(6)}"

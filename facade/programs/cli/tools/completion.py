@@ -12,7 +12,9 @@ VARIABLE = "_LEASEWAY_COMPLETE"
 
 
 @click.command(
-    "completion", help=f"{REMOTE['completion'][1].capitalize()}: `source <(leaseway completion bash)`.", context_settings=SETTINGS
+    "completion",
+    help=f"{REMOTE['completion'][1].capitalize()}: `source <(leaseway completion bash)`.",
+    context_settings=SETTINGS,
 )
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def command(shell: str) -> None:

@@ -81,14 +81,18 @@ def _key(client: Client) -> tuple[str, str]:
     context_settings=SETTINGS,
     examples=("leaseway doctor", "leaseway doctor --profile prod -o json", "leaseway doctor --wait --timeout 60"),
 )
-@click.option("--wait", is_flag=True, help="Look again until all is right, for as long as --timeout says (default: for ever).")
+@click.option(
+    "--wait", is_flag=True, help="Look again until all is right, for as long as --timeout says (default: for ever)."
+)
 def command(session: Session, *, wait: bool) -> None:
     """Looks."""
     end = session.end
     patience = session.client.connection.timeout_s
     while True:
         now = time.monotonic()
-        session.client.until(min(now + (min(patience, ROUND_S) if wait else patience), math.inf if end is None else end))
+        session.client.until(
+            min(now + (min(patience, ROUND_S) if wait else patience), math.inf if end is None else end)
+        )
         found = list(checks(session.client))
         code = _code(found)
         if code == 0 or not wait or (end is not None and time.monotonic() + POLL_S > end):

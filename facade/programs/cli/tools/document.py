@@ -33,8 +33,12 @@ Change = dict[str, Any]
 def document_options(callback: Callback) -> Callback:
     """Adds -f and --prune."""
     kinds = click.Choice(PRUNED)
-    prune = click.option("--prune", multiple=True, type=kinds, help="Delete those that FILE does not have; may be repeated.")
-    file = click.option("-f", "--file", required=True, metavar="FILE", help="The document, in YAML or JSON; `-` reads stdin.")
+    prune = click.option(
+        "--prune", multiple=True, type=kinds, help="Delete those that FILE does not have; may be repeated."
+    )
+    file = click.option(
+        "-f", "--file", required=True, metavar="FILE", help="The document, in YAML or JSON; `-` reads stdin."
+    )
     return file(prune(callback))
 
 
@@ -44,7 +48,9 @@ def put(session: Session, document: dict[str, Any], prune: Sequence[str], *, dry
     """
     cut = parts(document)
     if len(cut) > 1 and "queues" in prune:
-        raise Failure(f"--prune queues needs a document that goes in one request: at most {MOST_QUEUES} queues", WRONG_USE)
+        raise Failure(
+            f"--prune queues needs a document that goes in one request: at most {MOST_QUEUES} queues", WRONG_USE
+        )
     query = {"dry_run": "true" if dry_run else None, "prune": list(prune) or None}
     changes: dict[str, Change] = {}
     for number, part in enumerate(cut):
@@ -52,7 +58,9 @@ def put(session: Session, document: dict[str, Any], prune: Sequence[str], *, dry
             found = session.client.call("PUT", PATH, part, query=query, wait_s=0.0 if session.timeout_s else APPLY_S)
         except Failure as failure:
             if number and not dry_run:
-                raise Failure(f"{failure}; {number} of {len(cut)} parts of the document are applied", failure.code) from None
+                raise Failure(
+                    f"{failure}; {number} of {len(cut)} parts of the document are applied", failure.code
+                ) from None
             raise
         # A queue for dead letters may be in several parts.
         changes |= {json.dumps(change): change for change in found["changes"]}
@@ -65,7 +73,9 @@ def parts(document: Document) -> list[Document]:
     queue and its dead-letter queues are too much for one.
     """
     queues = document.get("queues")
-    if not isinstance(queues, list) or not all(isinstance(one, dict) and isinstance(one.get("name"), str) for one in queues):
+    if not isinstance(queues, list) or not all(
+        isinstance(one, dict) and isinstance(one.get("name"), str) for one in queues
+    ):
         return [document]  # the service says what is wrong
     rest = {name: value for name, value in document.items() if name != "queues"}
     by_name = {one["name"]: one for one in queues}

@@ -25,10 +25,16 @@ from facade.programs.connect.failures import WRONG_USE, Failure, is_passing
 )
 @click.option("--prefix", default="", help="Only names that begin so.")
 @click.option(
-    "--sort", type=click.Choice(SORTS), default="backlog", show_default=True, help="The greatest number, or the oldest message, first."
+    "--sort",
+    type=click.Choice(SORTS),
+    default="backlog",
+    show_default=True,
+    help="The greatest number, or the oldest message, first.",
 )
 @click.option("--limit", type=click.IntRange(1), default=20, show_default=True, metavar="N", help="Show N queues.")
-@click.option("--every", type=click.FloatRange(0.5), default=2.0, show_default=True, metavar="SECONDS", help="Look so often.")
+@click.option(
+    "--every", type=click.FloatRange(0.5), default=2.0, show_default=True, metavar="SECONDS", help="Look so often."
+)
 @click.option("--once", is_flag=True, help="Look once and print that, as other commands do.")
 def command(session: Session, prefix: str, sort: str, limit: int, every: float, *, once: bool) -> None:
     """Shows them."""

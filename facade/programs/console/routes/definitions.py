@@ -30,12 +30,16 @@ def export(visit: Visit) -> Response:
 def put(visit: Visit) -> Response:
     """Says what of a document differs, or makes it true."""
     is_dry = visit.given("what") != "apply"
-    found = visit.client.call("PUT", _PATH, _document(visit.text("document")), query={"dry_run": "true" if is_dry else None})
+    found = visit.client.call(
+        "PUT", _PATH, _document(visit.text("document")), query={"dry_run": "true" if is_dry else None}
+    )
     return _shown(visit, found)
 
 
 def _shown(visit: Visit, found: dict[str, Any] | None) -> Response:
-    return visit.page("definitions.html", found=found, may_apply="create_queue" in visit.me["may"], document=visit.text("document"))
+    return visit.page(
+        "definitions.html", found=found, may_apply="create_queue" in visit.me["may"], document=visit.text("document")
+    )
 
 
 def _document(text: str) -> Any:

@@ -36,7 +36,13 @@ def _search(visit: Visit, state: str) -> dict[str, Any]:
     )
     kept = {name: visit.asked(name) for name in ("tag", "attribute", "text", "ignore_case", "from", "to")}
     read = {"scanned": found["scanned"], "cut": found["cut"]}
-    return {"messages": found["messages"], "next": found["next"], **read, "asked": {**kept, "state": wanted}, "states": _STATES}
+    return {
+        "messages": found["messages"],
+        "next": found["next"],
+        **read,
+        "asked": {**kept, "state": wanted},
+        "states": _STATES,
+    }
 
 
 def show(visit: Visit) -> Response:
@@ -50,7 +56,9 @@ def one(visit: Visit) -> Response:
     """What is known of a message."""
     tag = visit.asked("tag")
     message = visit.of_queue("messages", visit.part("message"), tag=tag or None)
-    return visit.page("message.html", queue=visit.seen, may=visit.may, message=message, tag=tag, default_tag=DEFAULT_TAG)
+    return visit.page(
+        "message.html", queue=visit.seen, may=visit.may, message=message, tag=tag, default_tag=DEFAULT_TAG
+    )
 
 
 def life(visit: Visit) -> Response:
@@ -70,7 +78,9 @@ def change(visit: Visit) -> Response:
         visit.client.post(f"{to}/cancel")
     else:
         visit.client.call("DELETE", to)
-    return visit.to(path("queue", visit.queue, "messages"), done="cancelled" if visit.given("what") == "cancel" else "deleted")
+    return visit.to(
+        path("queue", visit.queue, "messages"), done="cancelled" if visit.given("what") == "cancel" else "deleted"
+    )
 
 
 def write(visit: Visit) -> Response:
@@ -96,7 +106,9 @@ def send(visit: Visit) -> Response:
             common[name] = _number(name, given, kind)
     text = visit.text("body")
     bodies = [line for line in text.split("\n") if line] if visit.given("lines") else [text]
-    found = visit.client.post(path_to("queues", visit.queue, "messages"), {"messages": [{**common, "body": body} for body in bodies]})
+    found = visit.client.post(
+        path_to("queues", visit.queue, "messages"), {"messages": [{**common, "body": body} for body in bodies]}
+    )
     sent = [message["id"] for message in found["messages"]]
     if len(sent) == 1 and Verb.PEEK in may:
         return visit.to(path("queue", visit.queue, "messages", sent[0]), done="sent")
@@ -109,7 +121,9 @@ def letters(visit: Visit) -> Response:
     """
     may_see = Verb.QUERY in visit.may and (Verb.UNMASK in visit.may or visit.seen.get("mask") == [])
     report = visit.site.reports.newest() if may_see else None
-    return visit.page("letters.html", queue=visit.seen, may=visit.may, reasons=DEATHS, report=report, **_search(visit, "ready"))
+    return visit.page(
+        "letters.html", queue=visit.seen, may=visit.may, reasons=DEATHS, report=report, **_search(visit, "ready")
+    )
 
 
 def redrive(visit: Visit) -> Response:

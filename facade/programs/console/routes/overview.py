@@ -11,7 +11,9 @@ from facade.programs.console.web.serving import live, page
 from facade.programs.console.web.visit import Visit
 
 WORST: Final = 10
-_ALARM: Final = re.compile(r'^leaseway_alarm\{kind="([a-z_]+)",queue="([^"]*)"(?:,worker="[^"]*")?\} ([0-9.e+]+)$', re.MULTILINE)
+_ALARM: Final = re.compile(
+    r'^leaseway_alarm\{kind="([a-z_]+)",queue="([^"]*)"(?:,worker="[^"]*")?\} ([0-9.e+]+)$', re.MULTILINE
+)
 
 
 class Alarm(NamedTuple):

@@ -43,7 +43,9 @@ def chart(visit: Visit) -> Response:
     by_time = [{point["at_ms"]: point["value"] for point in points} for points in found]
     times = sorted({at for one in by_time for at in one})
     rows = [(at, [one.get(at, 0) for one in by_time]) for at in times]
-    return visit.fragment("parts/chart.html", queue_name=visit.queue, names=[name.partition("_")[0] for name in SERIES], rows=rows)
+    return visit.fragment(
+        "parts/chart.html", queue_name=visit.queue, names=[name.partition("_")[0] for name in SERIES], rows=rows
+    )
 
 
 def settings(visit: Visit) -> Response:
@@ -65,7 +67,9 @@ def set_policy(visit: Visit) -> Response:
     to = path_to("queues", visit.queue, "redrive-policy")
     if visit.given("dead_letter_queue"):
         count = _whole(visit.given("max_receive_count"), "deliveries")
-        visit.client.call("PUT", to, {"dead_letter_queue": visit.given("dead_letter_queue"), "max_receive_count": count})
+        visit.client.call(
+            "PUT", to, {"dead_letter_queue": visit.given("dead_letter_queue"), "max_receive_count": count}
+        )
     else:
         visit.client.call("DELETE", to)
     return visit.to(path("queue", visit.queue, "settings"), done="changed")
@@ -76,7 +80,10 @@ def add_tag(visit: Visit) -> Response:
     starts = {"now": -1, "oldest": 0}
     body: dict[str, Any] = {"name": visit.given("name"), "start_at_ms": starts.get(visit.given("start"), -1)}
     if conditions := notes_of(visit.given("filter")):
-        body["filter"] = {"operator": "AND", "conditions": [{"name": name, "value": value} for name, value in conditions.items()]}
+        body["filter"] = {
+            "operator": "AND",
+            "conditions": [{"name": name, "value": value} for name, value in conditions.items()],
+        }
     visit.client.post(path_to("queues", visit.queue, "tags"), body)
     return visit.to(path("queue", visit.queue), done="added")
 
@@ -92,7 +99,9 @@ def copy(visit: Visit) -> Response:
 
 def _asking(visit: Visit, what: str, verb: str, name: str, **more: Any) -> Response:
     queue = visit.of_queue()
-    return visit.page("asking.html", queue=queue, may=visit.may, what=what, verb=verb, name=name, to=visit.request.url.path, **more)
+    return visit.page(
+        "asking.html", queue=queue, may=visit.may, what=what, verb=verb, name=name, to=visit.request.url.path, **more
+    )
 
 
 def pause(visit: Visit) -> Response:
@@ -146,7 +155,9 @@ def parked(visit: Visit) -> Response:
     """Groups of a FIFO queue that wait for somebody."""
     tag, after = visit.asked("tag"), visit.asked("next")
     found = visit.of_queue("parked", tag=tag or None, next=after or None)
-    return visit.page("parked.html", queue=visit.seen, may=visit.may, groups=found["groups"], next=found["next"], tag=tag)
+    return visit.page(
+        "parked.html", queue=visit.seen, may=visit.may, groups=found["groups"], next=found["next"], tag=tag
+    )
 
 
 def unpark(visit: Visit) -> Response:
@@ -154,7 +165,9 @@ def unpark(visit: Visit) -> Response:
     tag = visit.given("tag")
     body = {"group": visit.text("group"), "kill": visit.given("what") == "kill", **({"tag": tag} if tag else {})}
     found = visit.client.post(path_to("queues", visit.queue, "unpark"), body)
-    return visit.to(path("queue", visit.queue, "parked"), tag=tag, done="unparked" if found["unparked"] else "not_parked")
+    return visit.to(
+        path("queue", visit.queue, "parked"), tag=tag, done="unparked" if found["unparked"] else "not_parked"
+    )
 
 
 def _typed(visit: Visit, name: str) -> None:

@@ -19,8 +19,17 @@ SORTS: Final = ("name", "backlog", "ready", "delayed", "leased", "parked", "stor
 
 def _rows(visit: Visit, **more: Any) -> dict[str, Any]:
     sort, prefix, cursor = visit.asked("sort", "name"), visit.asked("prefix"), visit.asked("cursor")
-    found = visit.get("/v1/queues", counts="true", sort=sort, prefix=prefix or None, cursor=cursor or None, limit=PAGE, **more)
-    return {"rows": found["counts"], "next": found["next"], "sort": sort, "prefix": prefix, "cursor": cursor, "sorts": SORTS}
+    found = visit.get(
+        "/v1/queues", counts="true", sort=sort, prefix=prefix or None, cursor=cursor or None, limit=PAGE, **more
+    )
+    return {
+        "rows": found["counts"],
+        "next": found["next"],
+        "sort": sort,
+        "prefix": prefix,
+        "cursor": cursor,
+        "sorts": SORTS,
+    }
 
 
 def show(visit: Visit) -> Response:

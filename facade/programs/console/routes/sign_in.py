@@ -33,7 +33,14 @@ async def sign_in(request: Request) -> Response:
     before = session_of(request)
     assert before is not None
     if not key_id or not secret or len(key_id) + len(secret) > MOST_KEY:
-        return _shown(request, before, to, f"A key has an id and a secret, of {MOST_KEY} characters together at most.", key_id, 422)
+        return _shown(
+            request,
+            before,
+            to,
+            f"A key has an id and a secret, of {MOST_KEY} characters together at most.",
+            key_id,
+            422,
+        )
     try:
         await run_in_threadpool(_check, request, key_id, secret)
     except Failure as failure:
@@ -71,7 +78,9 @@ def _check(request: Request, key_id: str, secret: str) -> None:
                 if refused.status != 401:
                     raise
             else:
-                raise Failure("the service asks nobody for a key, so the console serves it at an address of this machine alone")
+                raise Failure(
+                    "the service asks nobody for a key, so the console serves it at an address of this machine alone"
+                )
     with site.calls.client(key_id, secret) as client:
         client.get("/v1/rights")
 
@@ -89,7 +98,9 @@ def _shown(request: Request, session: Session, to: str, why: str = "", key_id: s
         next=to,
         endpoint=site.order.endpoint,
     )
-    return with_session(site, Response(text, status, media_type="text/html", headers={"cache-control": "no-store"}), session)
+    return with_session(
+        site, Response(text, status, media_type="text/html", headers={"cache-control": "no-store"}), session
+    )
 
 
 ROUTES: Final = (

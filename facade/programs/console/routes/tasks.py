@@ -66,7 +66,9 @@ def transactions(visit: Visit) -> Response:
     status = visit.asked("status")
     found = visit.of_queue("transactions", status=status or None)["transactions"]
     words = [one.value for one in TransactionStatus]
-    return visit.page("transactions.html", queue=visit.seen, may=visit.may, transactions=found, wanted=status, statuses=words)
+    return visit.page(
+        "transactions.html", queue=visit.seen, may=visit.may, transactions=found, wanted=status, statuses=words
+    )
 
 
 def transaction(visit: Visit) -> Response:
@@ -78,7 +80,9 @@ def decide(visit: Visit) -> Response:
     """Commits it, or rolls it back."""
     verb = "commit" if visit.given("what") == "commit" else "rollback"
     visit.client.post(path_to("transactions", visit.part("transaction"), verb))
-    return visit.to(path("transactions", visit.part("transaction")), done="committed" if verb == "commit" else "rolled_back")
+    return visit.to(
+        path("transactions", visit.part("transaction")), done="committed" if verb == "commit" else "rolled_back"
+    )
 
 
 ROUTES: Final = (

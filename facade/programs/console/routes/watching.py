@@ -48,7 +48,11 @@ def change(visit: Visit) -> Response:
         threshold = float(visit.given("threshold"))
     except ValueError:
         raise Failure(f"a threshold is a number, given {visit.given('threshold')[:100]!r}", WRONG_USE) from None
-    body: dict[str, Any] = {"subject": visit.given("subject"), "measurement": visit.given("measurement"), "threshold": threshold}
+    body: dict[str, Any] = {
+        "subject": visit.given("subject"),
+        "measurement": visit.given("measurement"),
+        "threshold": threshold,
+    }
     if visit.given("tag"):
         body["tag"] = visit.given("tag")
     visit.client.post(path_to("queues", visit.queue, "alerts"), body)
@@ -58,7 +62,9 @@ def change(visit: Visit) -> Response:
 def statistics(visit: Visit) -> Response:
     """The requests of a day."""
     day = visit.asked("day") or datetime.fromtimestamp(visit.now_ms / 1000, UTC).date().isoformat()
-    return visit.page("statistics.html", queue=visit.seen, may=visit.may, found=visit.of_queue("statistics", day=day), day=day)
+    return visit.page(
+        "statistics.html", queue=visit.seen, may=visit.may, found=visit.of_queue("statistics", day=day), day=day
+    )
 
 
 def audit(visit: Visit) -> Response:
@@ -81,7 +87,10 @@ def _history(visit: Visit) -> dict[str, Any]:
     times, tags = found["at_ms"], found["tags"]
     # Before it was there, nothing is to be drawn.
     first = next((i for i in range(len(times)) if found["ready"][i] is not None), 0)
-    done = {"sent": found["sent"], **{name: [_total(row) for row in zip(*(tag[name] for tag in tags), strict=True)] for name in _DONE}}
+    done = {
+        "sent": found["sent"],
+        **{name: [_total(row) for row in zip(*(tag[name] for tag in tags), strict=True)] for name in _DONE},
+    }
     return {
         "queue_name": visit.queue,
         "span": visit.asked("span", "hour"),
@@ -119,7 +128,11 @@ def _health(visit: Visit) -> dict[str, Any]:
     health = visit.get("/health")
     _, ready = visit.client.exchange("GET", "/ready")
     status, text = visit.client.text("/metrics")
-    values = [line.split(" ", 1) for line in _WORKER.sub("", text).splitlines() if line.startswith("leaseway_") and "{" not in line]
+    values = [
+        line.split(" ", 1)
+        for line in _WORKER.sub("", text).splitlines()
+        if line.startswith("leaseway_") and "{" not in line
+    ]
     return {
         "ready": ready,
         "health": health,

@@ -45,7 +45,10 @@ def typed(visit: Visit, shown: list[Field]) -> list[Field]:
     """
     if not any(visit.has(field.name) for field in shown):
         return shown
-    return [field._replace(value=visit.text(field.name) if field.kind in _LONG else visit.given(field.name)) for field in shown]
+    return [
+        field._replace(value=visit.text(field.name) if field.kind in _LONG else visit.given(field.name))
+        for field in shown
+    ]
 
 
 def settings_of(visit: Visit, current: Mapping[str, Any] | None = None) -> dict[str, Any]:

@@ -51,7 +51,11 @@ def act(path: str, handler: Handler, again: Handler) -> Route:
 
     async def endpoint(request: Request) -> Response:
         form = await form_of(request)
-        return form if isinstance(form, Response) else await run_in_threadpool(_served, request, handler, form, _acted(again))
+        return (
+            form
+            if isinstance(form, Response)
+            else await run_in_threadpool(_served, request, handler, form, _acted(again))
+        )
 
     return Route(path, endpoint, methods=["POST"])
 
@@ -76,7 +80,12 @@ def session_of(request: Request) -> Session | None:
 def with_session(site: Site, response: Response, session: Session) -> Response:
     """The answer with the cookie of a session. It ends with the browser."""
     response.set_cookie(
-        cookie_name(site), site.sessions.sealed(session), path="/", secure=site.order.is_secure, httponly=True, samesite="strict"
+        cookie_name(site),
+        site.sessions.sealed(session),
+        path="/",
+        secure=site.order.is_secure,
+        httponly=True,
+        samesite="strict",
     )
     return response
 
@@ -171,13 +180,19 @@ async def form_of(request: Request) -> Form | Response:
         return Response(status_code=400)
     try:
         form: Mapping[str, list[str]] = parse_qs(
-            body.decode(), keep_blank_values=True, strict_parsing=bool(body), errors="strict", max_num_fields=MOST_FIELDS
+            body.decode(),
+            keep_blank_values=True,
+            strict_parsing=bool(body),
+            errors="strict",
+            max_num_fields=MOST_FIELDS,
         )
     except ValueError:
         return _refused("This is no form, so nothing was done.", 400)
     session = session_of(request)
     if session is None or not site_of(request).sessions.fits(session, form.get("csrf", [""])[0]):
-        return _refused("This form is of a session that has ended, so nothing was done. Go back, load the page again, and repeat it.")
+        return _refused(
+            "This form is of a session that has ended, so nothing was done. Go back, load the page again, and repeat it."
+        )
     return form
 
 

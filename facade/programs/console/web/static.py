@@ -42,7 +42,11 @@ class Static:
         if file is None:
             return Response("There is no such file.\n", 404, media_type="text/plain")
         named = request.url.query == file.mark
-        headers = {"cache-control": _FOR_EVER if named else "no-cache", "vary": "accept-encoding", "content-type": file.kind}
+        headers = {
+            "cache-control": _FOR_EVER if named else "no-cache",
+            "vary": "accept-encoding",
+            "content-type": file.kind,
+        }
         if "gzip" in request.headers.get("accept-encoding", ""):
             return Response(file.packed, headers={**headers, "content-encoding": "gzip"})
         return Response(file.content, headers=headers)
@@ -50,4 +54,6 @@ class Static:
 
 def _read(path: Path) -> _File:
     content = path.read_bytes()
-    return _File(_TYPES[path.suffix], content, gzip.compress(content, 9, mtime=0), hashlib.sha256(content).hexdigest()[:12])
+    return _File(
+        _TYPES[path.suffix], content, gzip.compress(content, 9, mtime=0), hashlib.sha256(content).hexdigest()[:12]
+    )

@@ -47,7 +47,9 @@ class Visit:
     was refused, when its page is shown once more.
     """
 
-    def __init__(self, site: Site, request: Request, session: Session, client: Client, form: Form, problem: Failure | None = None) -> None:
+    def __init__(
+        self, site: Site, request: Request, session: Session, client: Client, form: Form, problem: Failure | None = None
+    ) -> None:
         self.site = site
         self.request = request
         self.session = session
@@ -129,7 +131,9 @@ class Visit:
     def page(self, template: str, status: int = 200, **given: Any) -> Response:
         """A whole page."""
         refused = status if self.problem is None else status_of(self.problem)
-        return self._rendered(template, refused, me=self.me, problem=self.problem, done=DONE.get(self.asked("done"), ""), **given)
+        return self._rendered(
+            template, refused, me=self.me, problem=self.problem, done=DONE.get(self.asked("done"), ""), **given
+        )
 
     def fragment(self, template: str, **given: Any) -> Response:
         """A part of a page that is asked for again and again."""
@@ -141,6 +145,11 @@ class Visit:
 
     def _rendered(self, template: str, status: int, **given: Any) -> Response:
         text = self.site.pages.render(
-            template, visit=self, here=self.request.url.path, now_ms=self.now_ms, csrf=self.site.sessions.token(self.session), **given
+            template,
+            visit=self,
+            here=self.request.url.path,
+            now_ms=self.now_ms,
+            csrf=self.site.sessions.token(self.session),
+            **given,
         )
         return Response(text, status, media_type="text/html", headers={"cache-control": "no-store"})

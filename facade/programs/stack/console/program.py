@@ -53,7 +53,12 @@ def program(settings: Settings, port: int, folder: Path, logs: Path, environment
     async def ready(pid: int) -> bool:
         return await workers.http_status(HOST, port, "/live") == 200
 
-    options = {"--endpoint": endpoint_of(settings), "--port": port, "--key-file": folder / KEY, "--reports": folder / REPORTS}
+    options = {
+        "--endpoint": endpoint_of(settings),
+        "--port": port,
+        "--key-file": folder / KEY,
+        "--reports": folder / REPORTS,
+    }
     words = ("-m", "facade", "console", *(str(part) for option in options.items() for part in option))
     return Program(
         name="console",

@@ -69,7 +69,9 @@ class DataFolder:
         try:
             free = shutil.disk_usage(path).free
             if free < LEAST_FREE_BYTES:
-                raise StackError(f"data folder {path}: {free >> 20} MiB of disk are free, {LEAST_FREE_BYTES >> 20} MiB are the least")
+                raise StackError(
+                    f"data folder {path}: {free >> 20} MiB of disk are free, {LEAST_FREE_BYTES >> 20} MiB are the least"
+                )
             folder = cls(path.resolve(), lock, _read_identity(path))
             folder.save(folder.identity)
             path.chmod(0o700)
@@ -167,7 +169,9 @@ def _take_lock(path: Path) -> int:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         os.close(lock)
-        raise StackError(f"data folder {path} is in use by another `leaseway up`; stop that one, or give --data another") from None
+        raise StackError(
+            f"data folder {path} is in use by another `leaseway up`; stop that one, or give --data another"
+        ) from None
     return lock
 
 
@@ -181,7 +185,9 @@ def _read_identity(path: Path) -> Identity:
         if version == FORMAT:
             return Identity(**kept)
     except (OSError, ValueError, TypeError, KeyError) as error:
-        raise StackError(f"data folder {path} is broken: stack.json can't be read ({type(error).__name__}: {error})") from None
+        raise StackError(
+            f"data folder {path} is broken: stack.json can't be read ({type(error).__name__}: {error})"
+        ) from None
     raise StackError(f"data folder {path} has format {version!r}; this version of Leaseway reads format {FORMAT}")
 
 

@@ -165,7 +165,9 @@ class Child:
                 self._say(f"{self.program.name} is back (pid {process.pid})")
             elif process.returncode is None:
                 # Alive but deaf: waiting longer is safer than killing a broker in recovery.
-                self._say(f"{self.program.name} (pid {process.pid}) is not ready after {time.monotonic() - born:.0f} s; still waiting")
+                self._say(
+                    f"{self.program.name} (pid {process.pid}) is not ready after {time.monotonic() - born:.0f} s; still waiting"
+                )
 
     async def _ended(self, process: asyncio.subprocess.Process) -> int:
         """Its exit status, once it has ended; its output is bounded meanwhile."""
@@ -291,7 +293,11 @@ async def run_once(command: tuple[str, ...], environment: Mapping[str, str], tex
     StackError, with its last line, when it fails or takes longer.
     """
     process = await asyncio.create_subprocess_exec(
-        *command, env=dict(environment), stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
+        *command,
+        env=dict(environment),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
     )
     try:
         async with asyncio.timeout(within_s):
@@ -303,7 +309,9 @@ async def run_once(command: tuple[str, ...], environment: Mapping[str, str], tex
             process.kill()
             await process.wait()
     if process.returncode:
-        lines = complained.decode(errors="replace").strip().splitlines() or [f"it ended with status {process.returncode}"]
+        lines = complained.decode(errors="replace").strip().splitlines() or [
+            f"it ended with status {process.returncode}"
+        ]
         raise StackError(lines[-1][:500])
     return said.decode(errors="replace")
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 # What programs of others need to find themselves, their language and their time.
-_KEPT = frozenset({"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "JAVA_HOME"})
+_KEPT = frozenset(
+    {"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "JAVA_HOME"}
+)
 _KEPT_BEGIN = ("LC_", "JDK_JAVA_", "JAVA_TOOL_", "LW_")
 
 

@@ -89,7 +89,9 @@ def archive_of(name: str, java: str, *folders: Path) -> Path:
     Java and each set of jars has one of its own.
     """
     real = Path(java).resolve()
-    jars = [part for folder in folders for part in (folder.resolve(), *sorted(jar.name for jar in folder.glob("*.jar")))]
+    jars = [
+        part for folder in folders for part in (folder.resolve(), *sorted(jar.name for jar in folder.glob("*.jar")))
+    ]
     parts = [real, real.stat().st_size, *jars]
     return jars_folder() / f"{name}-{hashlib.sha256(repr(parts).encode()).hexdigest()[:16]}.jsa"
 
@@ -120,7 +122,9 @@ def check(folder: Path, name: str, sums: Mapping[str, str]) -> None:
         digest = hashlib.sha256(jar.read_bytes()).hexdigest()
         if digest != sums.get(place):
             jar.unlink()
-            raise StackError(f"{place} is not what it was: its SHA-256 is {digest}, expected {sums.get(place, 'no such jar')}")
+            raise StackError(
+                f"{place} is not what it was: its SHA-256 is {digest}, expected {sums.get(place, 'no such jar')}"
+            )
     if missing := [place for place in sums if place.startswith(f"{name}/") and place not in jars]:
         raise StackError(f"these jars were not fetched: {', '.join(missing)}")
 
@@ -168,5 +172,7 @@ def ivy(cache: Path) -> Path:
     digest = hashlib.sha256(jar.read_bytes()).hexdigest()
     if digest != IVY_SHA256:
         jar.unlink()
-        raise StackError(f"Ivy {IVY_VERSION} is not what it was: its SHA-256 is {digest}, expected {IVY_SHA256}; try again")
+        raise StackError(
+            f"Ivy {IVY_VERSION} is not what it was: its SHA-256 is {digest}, expected {IVY_SHA256}; try again"
+        )
     return jar

@@ -78,7 +78,9 @@ def reserve(host: str, port: int, option: str = "--port") -> socket.socket:
     Raises StackError when something has it.
     """
     if not is_free(host, port):
-        raise StackError(f"port {port} of {host} is in use or not permitted; stop what uses it, or give {option} another number")
+        raise StackError(
+            f"port {port} of {host} is in use or not permitted; stop what uses it, or give {option} another number"
+        )
     kept = reuse_port_socket(host, port)
     # It was needed to bind beside old connections; from now on it would let others listen here.
     kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)

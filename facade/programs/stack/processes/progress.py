@@ -33,7 +33,12 @@ class Progress:
             return False
         self._looked_at = now
         used, sizes = cpu_s(self._pid), self._logged()
-        if used is None or self._cpu_s is None or used - self._cpu_s >= LEAST_CPU * self._stall_s or sizes != self._sizes:
+        if (
+            used is None
+            or self._cpu_s is None
+            or used - self._cpu_s >= LEAST_CPU * self._stall_s
+            or sizes != self._sizes
+        ):
             self._since, self._cpu_s, self._sizes = now, used, sizes
         return now - self._since > self._stall_s
 

@@ -80,8 +80,18 @@ def serve(warehouse: Warehouse, port: int, master: str) -> int:
     s3 = with_s3(warehouse.on_s3)
     environment = {**os.environ, **of_s3(s3=s3), "PYSPARK_PYTHON": sys.executable, _TOKEN_NAME: made}
     environment.setdefault("SPARK_DRIVER_MEMORY", DRIVER_MEMORY)
-    words = [str(home / "bin" / "spark-submit"), "--class", _CONNECT, "--master", master, "--driver-java-options", shlex.join(options)]
-    sys.stderr.write(f"leaseway spark-server: sc://localhost:{port}/{'' if token else f';token={made}'} once Spark has started\n")
+    words = [
+        str(home / "bin" / "spark-submit"),
+        "--class",
+        _CONNECT,
+        "--master",
+        master,
+        "--driver-java-options",
+        shlex.join(options),
+    ]
+    sys.stderr.write(
+        f"leaseway spark-server: sc://localhost:{port}/{'' if token else f';token={made}'} once Spark has started\n"
+    )
     sys.stderr.flush()
     hidden = [] if secret is None else _hidden({SECRET: secret})
     os.execve(words[0], [*words, *_class_path(master, s3=s3), *hidden, *_settings(told), "spark-internal"], environment)  # noqa: S606 - the command is ours
@@ -122,7 +132,9 @@ def spark_home() -> Path:
     """The folder of PySpark. Raises StackError when it is not installed."""
     spec = importlib.util.find_spec("pyspark")
     if spec is None or spec.origin is None:
-        raise StackError("PySpark is not installed: run `make spark`, or install leaseway[spark] and run `leaseway jars spark`")
+        raise StackError(
+            "PySpark is not installed: run `make spark`, or install leaseway[spark] and run `leaseway jars spark`"
+        )
     return Path(spec.origin).parent
 
 

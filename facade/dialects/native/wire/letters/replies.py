@@ -18,7 +18,10 @@ class LetterReply(Reply, frozen=True, kw_only=True):
     """What came, or would come, of a dead letter."""
 
     id: Annotated[str, about("Its id in the dead-letter queue.")]
-    outcome: Annotated[str, one_of(LetterOutcome, "moved; gone or skipped, if it was chosen by its id; else why it could not be moved.")]
+    outcome: Annotated[
+        str,
+        one_of(LetterOutcome, "moved; gone or skipped, if it was chosen by its id; else why it could not be moved."),
+    ]
     queue: Annotated[str, about("The queue that it went to, or would go to.")] | UnsetType = UNSET
     moved_id: Annotated[str, about("Its id there.")] | UnsetType = UNSET
 
@@ -62,7 +65,10 @@ class CopyReply(SentReply, frozen=True, kw_only=True):
     queue: Annotated[str, about("The queue that has it.")]
     copied_from: Annotated[str, about("The id of the message that it is a copy of.")]
     removed: Annotated[
-        bool | None, about("Whether that message was deleted; false also when it was leased, or settled meanwhile; null = not known.")
+        bool | None,
+        about(
+            "Whether that message was deleted; false also when it was leased, or settled meanwhile; null = not known."
+        ),
     ]
 
 
@@ -73,7 +79,10 @@ class EventReply(Reply, frozen=True, kw_only=True):
     at_ms: Annotated[Moment, about("When (epoch ms).")]
     tag: Annotated[str, about("Under which tag; of `sent` the one under which it was moved.")] | UnsetType = UNSET
     receive_count: Annotated[Count, about("How often it was received by then.")] | UnsetType = UNSET
-    until_ms: Annotated[Moment, about("Until when it was leased or held, or when it was receivable again (epoch ms).")] | UnsetType = UNSET
+    until_ms: (
+        Annotated[Moment, about("Until when it was leased or held, or when it was receivable again (epoch ms).")]
+        | UnsetType
+    ) = UNSET
     reason: Annotated[str, one_of((*Reason, ""), "Why.")] | UnsetType = UNSET
     by: Annotated[str, about("Who sent it.")] | UnsetType = UNSET
     task: Annotated[str, about("The redrive task that has moved it.")] | UnsetType = UNSET
@@ -110,7 +119,12 @@ def events_reply(life: Life) -> EventsReply:
         for event in life.events
     ]
     return EventsReply(
-        events=events, complete=life.complete, since_ms=life.since_ms, next=life.next, scanned=life.scanned, cut=life.cut or None
+        events=events,
+        complete=life.complete,
+        since_ms=life.since_ms,
+        next=life.next,
+        scanned=life.scanned,
+        cut=life.cut or None,
     )
 
 
@@ -121,7 +135,9 @@ def letter_reply(letter: Letter) -> LetterReply:
 
 def outcomes_reply(page: Letters) -> OutcomesReply:
     """A page of outcomes."""
-    return OutcomesReply(letters=[letter_reply(letter) for letter in page.letters], next=page.next, complete=page.complete)
+    return OutcomesReply(
+        letters=[letter_reply(letter) for letter in page.letters], next=page.next, complete=page.complete
+    )
 
 
 def preview_reply(preview: Preview) -> PreviewReply:

@@ -38,9 +38,9 @@ class PreviewBody(Body, frozen=True, kw_only=True):
         ]
         | None
     ) = None
-    from_: Annotated[Millis, within("from", "Only what came to the dead-letter queue at or after, epoch ms.")] | None = field(
-        name="from", default=None
-    )
+    from_: (
+        Annotated[Millis, within("from", "Only what came to the dead-letter queue at or after, epoch ms.")] | None
+    ) = field(name="from", default=None)
     to: Annotated[Millis, within("to", "Only what came there before, epoch ms.")] | None = None
     reason: Annotated[str, one_of(DEATHS, "Only what died of this.")] | None = None
     source: Annotated[QueueName, Meta(description="Only what died in this queue.")] | None = None
@@ -64,7 +64,10 @@ class EventsQuery(Body, frozen=True, kw_only=True):
 class TasksQuery(Body, frozen=True, kw_only=True):
     """Which tasks, newest first."""
 
-    status: Annotated[str, Meta(min_length=1, max_length=32), one_of(TaskStatus, "Only those that stand there.")] | UnsetType = UNSET
+    status: (
+        Annotated[str, Meta(min_length=1, max_length=32), one_of(TaskStatus, "Only those that stand there.")]
+        | UnsetType
+    ) = UNSET
     limit: Annotated[Whole, within("limit", "Tasks of a page.")] = 100
     next: Annotated[str, Meta(min_length=1, max_length=256, description="From the page before.")] | UnsetType = UNSET
 
@@ -79,7 +82,9 @@ class OutcomesQuery(Body, frozen=True, kw_only=True):
 class CopyMessageBody(Body, frozen=True, kw_only=True):
     """What is changed of a copy; what is not given is as in the message."""
 
-    destination: Annotated[QueueName, Meta(description="The queue to send it to. Default: where it came from.")] | None = None
+    destination: (
+        Annotated[QueueName, Meta(description="The queue to send it to. Default: where it came from.")] | None
+    ) = None
     body: Annotated[str, Meta(description="Another body, if it is text.")] | None = None
     body_base64: Annotated[bytes, Meta(description="Another body in base64, if it is not.")] | None = None
     attributes: (

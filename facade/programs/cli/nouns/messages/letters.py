@@ -22,7 +22,9 @@ EVENT = ("at_ms", "kind", "tag", "receive_count", "until_ms", "reason", "by", "t
 OUTCOME = ("id", "outcome", "queue", "moved_id")
 
 
-def redrive(session: Session, queue: str | None, ids: Sequence[str], *, every: bool, dry_run: bool, wait: bool, **given: Any) -> None:
+def redrive(
+    session: Session, queue: str | None, ids: Sequence[str], *, every: bool, dry_run: bool, wait: bool, **given: Any
+) -> None:
     """Starts a task, or with `every` one for each dead-letter queue; or shows what they would
     do.
     """
@@ -89,7 +91,9 @@ def outcomes(session: Session, task: str, words: Sequence[str], limit: int | Non
         session.say("the task came to more letters than it keeps the outcomes of")
 
 
-def copy(session: Session, queue: str, id: str, body: str | None, file: Path | None, *, remove: bool, **given: Any) -> None:
+def copy(
+    session: Session, queue: str, id: str, body: str | None, file: Path | None, *, remove: bool, **given: Any
+) -> None:
     """Sends an edited copy of a message, and prints what was sent."""
     if body is not None and file is not None:
         raise click.UsageError("give a BODY or --file FILE, not both")
@@ -106,7 +110,9 @@ def copy(session: Session, queue: str, id: str, body: str | None, file: Path | N
     sent = session.client.post(path, {name: value for name, value in fields.items() if value is not None})
     session.one(sent, name="id")
     if remove and sent["removed"] is None:
-        raise Failure(f"the copy {sent['id']} was sent; whether message {id} was deleted is not known: look with `leaseway message show`")
+        raise Failure(
+            f"the copy {sent['id']} was sent; whether message {id} was deleted is not known: look with `leaseway message show`"
+        )
     if remove and not sent["removed"]:
         raise Failure(f"the copy {sent['id']} was sent, and message {id} was not deleted: it is leased, or settled")
 

@@ -31,14 +31,18 @@ def _pages(session: Session, queue: str, limit: int | None, **asked: Any) -> Ite
     return session.client.pages(path_to("queues", queue, "messages"), "messages", limit=limit, size=PAGE, **asked)
 
 
-def search(session: Session, queue: str, limit: int, most: int, place: str | None, **asked: Any) -> list[dict[str, Any]]:
+def search(
+    session: Session, queue: str, limit: int, most: int, place: str | None, **asked: Any
+) -> list[dict[str, Any]]:
     """Messages that fit, at most `limit`, of some `most` that are read from a place on (None = the
     first). Says on stderr how many were read, and where to go on.
     """
     found: list[dict[str, Any]] = []
     scanned = 0
     while True:
-        page = session.client.get(path_to("queues", queue, "messages"), **asked, next=place, limit=min(PAGE, limit - len(found)))
+        page = session.client.get(
+            path_to("queues", queue, "messages"), **asked, next=place, limit=min(PAGE, limit - len(found))
+        )
         found += page["messages"]
         scanned += page["scanned"]
         place = page["next"]
@@ -122,7 +126,9 @@ def _followed(session: Session, queue: str, from_ms: int, asked: dict[str, Any])
         if failures and not said:
             session.say(f"{failures[0]}; trying again")
         said = bool(failures)
-        if len(parts) == 1 and any(isinstance(failure, Refused) and failure.status >= SERVICE_FAILED for failure in failures):
+        if len(parts) == 1 and any(
+            isinstance(failure, Refused) and failure.status >= SERVICE_FAILED for failure in failures
+        ):
             (whole,) = parts
             numbers = _partitions(session, queue)
             parts = [_Part({**asked, "partition": one}, whole.from_ms, dict(whole.seen)) for one in numbers] or parts

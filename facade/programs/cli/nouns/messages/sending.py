@@ -10,7 +10,15 @@ from typing import Any, BinaryIO
 
 import click
 
-from facade.programs.cli.nouns.messages.bodies import MOST_MESSAGES, Message, batches, body_of, from_arguments, from_object, lines_of
+from facade.programs.cli.nouns.messages.bodies import (
+    MOST_MESSAGES,
+    Message,
+    batches,
+    body_of,
+    from_arguments,
+    from_object,
+    lines_of,
+)
 from facade.programs.cli.program.command import Callback
 from facade.programs.cli.program.session import Session
 from facade.programs.cli.program.values import moment_ms, pairs, seconds
@@ -32,14 +40,28 @@ files_option = click.option(
 def attributes_option(callback: Callback) -> Callback:
     """Adds what each message is sent with."""
     for option in (
-        click.option("--lease-seconds", type=seconds, metavar="SECONDS", help="For how long a delivery of it is leased."),
-        click.option("--priority", type=int, metavar="N", help="1 is received first, 16 last, in a queue with priority."),
-        click.option("--dedup-id", metavar="ID", help="FIFO: a message with an id of the last five minutes is not delivered."),
+        click.option(
+            "--lease-seconds", type=seconds, metavar="SECONDS", help="For how long a delivery of it is leased."
+        ),
+        click.option(
+            "--priority", type=int, metavar="N", help="1 is received first, 16 last, in a queue with priority."
+        ),
+        click.option(
+            "--dedup-id", metavar="ID", help="FIFO: a message with an id of the last five minutes is not delivered."
+        ),
         click.option("--group", metavar="ID", help="Its group, whose order a FIFO queue keeps."),
         click.option("--at", type=moment_ms, metavar="TIME", help="When it is due: ISO 8601 or epoch ms."),
         click.option("--delay-seconds", type=seconds, metavar="SECONDS", help="Until it can be received."),
-        click.option("--number", multiple=True, type=pairs, metavar="NAME=NUMBER", help="An attribute that is a number; may be repeated."),
-        click.option("--attribute", multiple=True, type=pairs, metavar="NAME=TEXT", help="An attribute; may be repeated."),
+        click.option(
+            "--number",
+            multiple=True,
+            type=pairs,
+            metavar="NAME=NUMBER",
+            help="An attribute that is a number; may be repeated.",
+        ),
+        click.option(
+            "--attribute", multiple=True, type=pairs, metavar="NAME=TEXT", help="An attribute; may be repeated."
+        ),
     ):
         callback = option(callback)
     return callback
@@ -63,11 +85,15 @@ def messages_of(bodies: Sequence[str], files: Sequence[Path], common: Message) -
     if not messages:
         raise click.UsageError("give a BODY, --file FILE, --lines or --jsonl")
     if len(messages) > MOST_MESSAGES:
-        raise click.UsageError(f"one send has at most {MOST_MESSAGES} messages, given {len(messages)}: pass them as --lines")
+        raise click.UsageError(
+            f"one send has at most {MOST_MESSAGES} messages, given {len(messages)}: pass them as --lines"
+        )
     return messages
 
 
-def send(session: Session, queue: str, bodies: tuple[str, ...], files: tuple[Path, ...], source: str | None, **given: Any) -> None:
+def send(
+    session: Session, queue: str, bodies: tuple[str, ...], files: tuple[Path, ...], source: str | None, **given: Any
+) -> None:
     """Sends what the options say (`message.py` declares them)."""
     common = common_of(given)
     path = path_to("queues", queue, "messages")

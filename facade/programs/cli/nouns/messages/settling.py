@@ -13,7 +13,17 @@ from facade.programs.connect.client import path_to
 from facade.programs.connect.failures import FAILED, WRONG_USE, Failure
 
 AT_ONCE = 100
-DELIVERY = ("id", "receive_count", "sent_at_ms", "next_visible_at_ms", "group", "attributes", "body", "body_base64", "handle")
+DELIVERY = (
+    "id",
+    "receive_count",
+    "sent_at_ms",
+    "next_visible_at_ms",
+    "group",
+    "attributes",
+    "body",
+    "body_base64",
+    "handle",
+)
 RESULT = ("handle", "status", "reason", "next_visible_at_ms")
 
 
@@ -22,7 +32,10 @@ def receive(session: Session, queue: str, *, ack: bool, only_body: bool, **given
     no cell is cut, since nobody can look again. Raises Failure.
     """
     if ack and not (only_body or session.shows_all):
-        raise Failure("--ack loses what is not printed: -o name and --columns leave something out, --body or -o json does not", WRONG_USE)
+        raise Failure(
+            "--ack loses what is not printed: -o name and --columns leave something out, --body or -o json does not",
+            WRONG_USE,
+        )
     wait = given["wait_seconds"]
     body = {
         "tag": given["tag"],
@@ -32,14 +45,18 @@ def receive(session: Session, queue: str, *, ack: bool, only_body: bool, **given
         "filter": filter_of(given["where"], either=given["either"]),
     }
     asked = {name: value for name, value in body.items() if value is not None}
-    found = session.client.post(path_to("queues", queue, "receive"), asked, wait_s=60.0 if wait is None else wait)["messages"]
+    found = session.client.post(path_to("queues", queue, "receive"), asked, wait_s=60.0 if wait is None else wait)[
+        "messages"
+    ]
     if not found:
         session.say(f"no message came{_paused(session, queue, given['tag'])}")
     attributed = any(one.get("attributes") for one in found)
     columns = [column for column in DELIVERY if attributed or column != "attributes"]
     show(session, found, columns, name="handle", only_body=only_body, whole=ack)
     if found and ack:
-        results = session.client.post(path_to("queues", queue, "ack"), {"handles": [one["handle"] for one in found]})["results"]
+        results = session.client.post(path_to("queues", queue, "ack"), {"handles": [one["handle"] for one in found]})[
+            "results"
+        ]
         _judge(results)
 
 
@@ -62,7 +79,13 @@ def _paused(session: Session, queue: str, tag: str | None) -> str:
 
 
 def show(
-    session: Session, messages: Sequence[Mapping[str, Any]], columns: Sequence[str], *, name: str, only_body: bool, whole: bool = False
+    session: Session,
+    messages: Sequence[Mapping[str, Any]],
+    columns: Sequence[str],
+    *,
+    name: str,
+    only_body: bool,
+    whole: bool = False,
 ) -> None:
     """Prints messages, or their bodies alone: each as it is, and a line end. If `whole`, no cell
     of a table is cut.
@@ -81,7 +104,9 @@ def write_bodies(messages: Sequence[Mapping[str, Any]]) -> None:
     sys.stdout.buffer.flush()
 
 
-def settle(session: Session, queue: str, verb: str, handles: Sequence[str], body: Mapping[str, Any] | None = None) -> None:
+def settle(
+    session: Session, queue: str, verb: str, handles: Sequence[str], body: Mapping[str, Any] | None = None
+) -> None:
     """Does `verb` with handles, 100 in a request, and prints what became of each. Raises Failure
     when some are stale.
     """
