@@ -273,7 +273,8 @@ class NotStored(Unavailable):
         Kafka.
         """
         return cls(
-            f"the send to queue {queue!r} waited until its time was over, and nothing of it was stored: it may be sent again"
+            f"the send to queue {queue!r} waited until its time was over, and nothing of it was stored: "
+            "it may be sent again"
         )
 
 

@@ -136,7 +136,8 @@ class EngineSettings(Section):
     kafka_bootstrap: str = setting("127.0.0.1:9092", "Kafka's bootstrap servers, host:port[,host:port].")
     kafka_config: str = setting(
         "",
-        "Properties file of Kafka's Java client (security.protocol, sasl.*, ssl.*), which Spark's jobs take too; empty = plaintext.",
+        "Properties file of Kafka's Java client (security.protocol, sasl.*, ssl.*), which Spark's jobs take too; "
+        "empty = plaintext.",
     )
     redis_url: str = setting(
         "redis://127.0.0.1:6379/0",
@@ -149,7 +150,8 @@ class EngineSettings(Section):
     )
     secret: str = setting(
         "leaseway-insecure-default",
-        "Secret that signs receipt handles and message ids, and seals keys and settings in Kafka; the same for all workers.",
+        "Secret that signs receipt handles and message ids, and seals keys and settings in Kafka; "
+        "the same for all workers.",
         secret=True,
     )
     secret_old: str = setting(
@@ -175,7 +177,8 @@ class EngineSettings(Section):
     )
     quotas: str = setting(
         "default",
-        "Bounds of users and accounts that have none of their own, when auth is required: default (docs/reference/native.md) or none.",
+        "Bounds of users and accounts that have none of their own, when auth is required: "
+        "default (docs/reference/native.md) or none.",
         words=("default", "none"),
     )
     default_partitions: int = setting(4, "Partitions of a queue that names none, {within}.", within=(1, 64))
@@ -190,7 +193,8 @@ class EngineSettings(Section):
     )
     kept_bytes: int = setting(
         64_000_000,
-        "Bytes of sent messages that a worker keeps in memory while it is alone, and its plane as many, {within}; 0 = none.",
+        "Bytes of sent messages that a worker keeps in memory while it is alone, and its plane as many, {within}; "
+        "0 = none.",
         within=(0, 10_000_000_000),
     )
     plane: str = setting(
@@ -205,7 +209,8 @@ class EngineSettings(Section):
     )
     start_wait_s: int = setting(
         0,
-        "How long `serve` waits for Kafka and Redis, and `up` for each part, {within} s; 0 = not at all, and ten minutes.",
+        "How long `serve` waits for Kafka and Redis, and `up` for each part, {within} s; 0 = not at all, "
+        "and ten minutes.",
         within=(0, 86_400),
     )
     transaction_immunity_ms: int = setting(
@@ -221,7 +226,8 @@ class EngineSettings(Section):
     )
     transaction_exhausted: str = setting(
         "rollback",
-        "What becomes of a transaction when the last check is not answered: rollback, commit, or keep (until it is too old).",
+        "What becomes of a transaction when the last check is not answered: rollback, commit, "
+        "or keep (until it is too old).",
         words=("rollback", "commit", "keep"),
     )
     transaction_age_ms: int = setting(
@@ -258,7 +264,8 @@ class EngineSettings(Section):
         60, "For tests only: length of a minute of meters and alerts, {within} s; the same for all.", within=(1, 60)
     )
     audit: str = setting(
-        "management", "What the audit has besides refusals: management (what changes queues, rights and keys) or all (each request).",
+        "management",
+        "What the audit has besides refusals: management (what changes queues, rights and keys) or all (each request).",
         words=("management", "all"),
     )  # fmt: skip
     audit_days: int = setting(365, "How long the audit is kept, {within} days.", within=(1, 3650))

@@ -20,22 +20,26 @@ class ServerSettings(Section):
     port: int = setting(9400, "Port the facade listens on, {within}.", within=(1, 65535))
     tls_cert: str = setting(
         "",
-        "File with the certificate for HTTPS and its chain, in PEM; it is read again when it changes. Empty = plain HTTP.",
+        "File with the certificate for HTTPS and its chain, in PEM; it is read again when it changes. "
+        "Empty = plain HTTP.",
     )
     tls_key: str = setting("", "File with the key of that certificate, in PEM.")
     trust_proxy: str = setting(
         "no",
-        "yes: believe X-Forwarded-Proto, -Host, -Port and the last of -For, which a proxy before us must set or remove.",
+        "yes: believe X-Forwarded-Proto, -Host, -Port and the last of -For, which a proxy before us must set or "
+        "remove.",
         words=("no", "yes"),
     )
     hosts: str = setting(
         "",
-        "Further names under which clients reach the service in open mode (Host), with commas; those of this machine are known.",
+        "Further names under which clients reach the service in open mode (Host), with commas; "
+        "those of this machine are known.",
         form=(r"[A-Za-z0-9.,_ -]*", "names with commas in between"),
     )
     max_connections: int = setting(
         20_000,
-        "Connections of a worker at once, {within}; fewer where it may not open so many descriptors. RocketMQ's port has a quarter.",
+        "Connections of a worker at once, {within}; fewer where it may not open so many descriptors. "
+        "RocketMQ's port has a quarter.",
         within=(16, 1_000_000),
     )
     console_url: str = setting(
@@ -60,17 +64,20 @@ class ServerSettings(Section):
     )
     access_log_every: int = setting(
         0,
-        "Every how many-th answered request the log has a line for, {within}: 1 = each, 0 = none. Failures of 5xx have one each then.",
+        "Every how many-th answered request the log has a line for, {within}: 1 = each, 0 = none. "
+        "Failures of 5xx have one each then.",
         within=(0, 1_000_000),
     )
     traces: str = setting(
         "off",
-        "Spans of requests that carry a sampled trace context: off, or otlp, to a collector as the variables OTEL_* say.",
+        "Spans of requests that carry a sampled trace context: off, or otlp, to a collector as the variables OTEL_* "
+        "say.",
         words=("off", "otlp"),
     )
     native: str = setting(
         "auto",
-        "Whether the native library serves HTTP: auto (where it can, else uvicorn), require (no worker starts without it) or off.",
+        "Whether the native library serves HTTP: auto (where it can, else uvicorn), "
+        "require (no worker starts without it) or off.",
         words=("auto", "require", "off"),
     )
 
@@ -138,7 +145,8 @@ class RocketmqSettings(Section):
     rocketmq_port: int = setting(0, "Port of the RocketMQ 5 endpoint (gRPC), {within}; 0 = off.", within=(0, 65535))
     rocketmq_zones: str = setting(
         "",
-        "Zones of RocketMQ clients that sign local time as if it were UTC, as +08:00,-03:30, or any; UTC and this machine's are known.",
+        "Zones of RocketMQ clients that sign local time as if it were UTC, as +08:00,-03:30, or any; "
+        "UTC and this machine's are known.",
         form=(
             r"(any|([+-](0\d|1[0-4]):[0-5]\d)(, *[+-](0\d|1[0-4]):[0-5]\d)*)?",
             "offsets from UTC with commas in between, or any",

@@ -131,7 +131,8 @@ def handles_of(
             tail += until_ms.to_bytes(_MS_BYTES)
     except (LayoutError, OverflowError) as fault:
         raise ValueError(
-            f"partition {partition}, tag {tag}, nonce {nonce}, times {leased_at_ms}, {until_ms}: one does not fit into a handle"
+            f"partition {partition}, tag {tag}, nonce {nonce}, times {leased_at_ms}, {until_ms}: "
+            "one does not fit into a handle"
         ) from fault
 
     def text(offset: int) -> str:

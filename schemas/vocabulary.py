@@ -70,26 +70,28 @@ HEADER_NAME_CHARS: Final = (
 
 # Words that name no state and no event, as the code, the logs and the docs use them.
 WORDS: Final[Mapping[str, str]] = MappingProxyType({
-    "incarnation": "Twelve hex digits that name one life of a queue. A queue that is deleted and created again under the same name "
-    "has another incarnation, so nothing of the old one is taken for the new one's.",
-    "unit": "One partition of one incarnation of a queue. Each script works on one unit; a unit has one owner, and is rebuilt by itself.",
-    "owner": "The worker that loads a unit's window and drains its outbox. It holds a lease of its own on the unit; its epoch, which "
-    "rises with each owner, keeps a former owner from writing.",
-    "generation": "A number of the state in Redis as a whole. A unit without it, or with another, does not serve until it is rebuilt.",
-    "window": "What Redis holds of a unit: the messages that can be received next, and those that are leased. Its bodies are bounded; "
-    "the rest of the backlog is in Kafka alone.",
+    "incarnation": "Twelve hex digits that name one life of a queue. A queue that is deleted and created again under "
+    "the same name has another incarnation, so nothing of the old one is taken for the new one's.",
+    "unit": "One partition of one incarnation of a queue. Each script works on one unit; a unit has one owner, and is "
+    "rebuilt by itself.",
+    "owner": "The worker that loads a unit's window and drains its outbox. It holds a lease of its own on the unit; "
+    "its epoch, which rises with each owner, keeps a former owner from writing.",
+    "generation": "A number of the state in Redis as a whole. A unit without it, or with another, does not serve "
+    "until it is rebuilt.",
+    "window": "What Redis holds of a unit: the messages that can be received next, and those that are leased. Its "
+    "bodies are bounded; the rest of the backlog is in Kafka alone.",
     "cursor": "Of a tag in a unit: the first offset that the window has not taken in order.",
-    "nonce": "The number of a delivery: the seq of the journal entry that leased the message. A handle carries it, so a handle of an "
-    "earlier delivery is known as stale.",
+    "nonce": "The number of a delivery: the seq of the journal entry that leased the message. A handle carries it, so "
+    "a handle of an earlier delivery is known as stale.",
     "settle": "To end a message under a tag for good: it is acked, dead, expired, purged, deleted, moved or skipped.",
     "floor": "Of a tag in a partition: the offset below which every message is settled. It never falls.",
     "seq": "The number of a journal entry of a unit; there are no holes within a generation.",
-    "outbox": "The list in Redis of a unit's journal entries that Kafka does not have yet. The script that changes a unit appends the "
-    "entry in the same step.",
+    "outbox": "The list in Redis of a unit's journal entries that Kafka does not have yet. The script that changes a "
+    "unit appends the entry in the same step.",
     "drain": "To append the entries of an outbox to the journal, and to drop them from the outbox once Kafka has them.",
     "snapshot": "The journal of a unit, folded up to one entry, so that a rebuild need not read all of it.",
-    "seal": "A number in Redis that says how many members a structure has. A script that finds another number knows that Redis has "
-    "lost something, and takes the unit out of service before it gives a wrong answer.",
+    "seal": "A number in Redis that says how many members a structure has. A script that finds another number knows "
+    "that Redis has lost something, and takes the unit out of service before it gives a wrong answer.",
 })  # fmt: skip
 
 
@@ -148,14 +150,15 @@ class EventKind(StrEnum):
 # What each kind does to a message, for whoever reads the journal; every kind is in one of these at
 # least (a test says so).
 SETTLES: Final = frozenset((
-    EventKind.ACKED, EventKind.DEAD, EventKind.EXPIRED, EventKind.DELETED, EventKind.MOVED, EventKind.SKIPPED, EventKind.CANCELLED,
+    EventKind.ACKED, EventKind.DEAD, EventKind.EXPIRED, EventKind.DELETED, EventKind.MOVED, EventKind.SKIPPED,
+    EventKind.CANCELLED,
 ))  # Each of its offsets, for good.  # fmt: skip
 BOUNDS: Final = frozenset((EventKind.PURGED, EventKind.FLOOR))  # Settles all offsets below offsets[0].
 LEASES: Final = frozenset((EventKind.LEASED,))  # Begins a delivery.
 PROLONGS: Final = frozenset((EventKind.EXTENDED,))  # Moves the deadline of the delivery.
 ENDS: Final = frozenset((
-    EventKind.RELEASED, EventKind.LAPSED, EventKind.ACKED, EventKind.DYING, EventKind.DEAD, EventKind.EXPIRED, EventKind.DELETED,
-    EventKind.CLAIMED, EventKind.MOVED, EventKind.PARKED, EventKind.UNPARKED,
+    EventKind.RELEASED, EventKind.LAPSED, EventKind.ACKED, EventKind.DYING, EventKind.DEAD, EventKind.EXPIRED,
+    EventKind.DELETED, EventKind.CLAIMED, EventKind.MOVED, EventKind.PARKED, EventKind.UNPARKED,
 ))  # Ends the delivery, or notices that it has ended.  # fmt: skip
 UNDOES: Final = frozenset(
     (EventKind.RETURNED,)
@@ -336,8 +339,8 @@ DEATHS: Final = (Reason.EXHAUSTED, Reason.KILLED)  # Why a message is a dead let
 # Verbs that change what is managed: the audit has each that was asked for.
 CHANGES: Final = frozenset((
     Verb.CREATE_QUEUE, Verb.SET_QUEUE, Verb.DELETE_QUEUE, Verb.PURGE, Verb.PAUSE, Verb.RESUME, Verb.COPY_QUEUE,
-    Verb.SET_REDRIVE_POLICY, Verb.CREATE_TAG, Verb.DELETE_TAG, Verb.SEEK, Verb.REDRIVE, Verb.GRANT, Verb.ADD_ALERT, Verb.DELETE_ALERT,
-    Verb.SET_DAILY_STATISTICS, Verb.MANAGE_KEYS, Verb.MANAGE_USERS, Verb.SET_PRODUCER_GROUP,
+    Verb.SET_REDRIVE_POLICY, Verb.CREATE_TAG, Verb.DELETE_TAG, Verb.SEEK, Verb.REDRIVE, Verb.GRANT, Verb.ADD_ALERT,
+    Verb.DELETE_ALERT, Verb.SET_DAILY_STATISTICS, Verb.MANAGE_KEYS, Verb.MANAGE_USERS, Verb.SET_PRODUCER_GROUP,
 ))  # fmt: skip
 
 

@@ -134,8 +134,8 @@ class DeferredScripts:
         channel = "" if self.units.alone else wake_channel(self.units.prefix, unit.incarnation)
         payload = "" if self.units.alone else wake_up(unit.partition, self.units.name)
         arguments: list[Argument] = [
-            generation, epoch, now_ms, channel, payload, w.messages, w.bytes, w.max_open, tag, str(found), to.ms, to.offset,
-            self.units.clock.early_ms,
+            generation, epoch, now_ms, channel, payload, w.messages, w.bytes, w.max_open, tag, str(found), to.ms,
+            to.offset, self.units.clock.early_ms,
         ]  # fmt: skip
         for one in messages:
             arguments += (one.offset, one.due_ms, one.packed, one.group)

@@ -110,8 +110,9 @@ class LeaseScripts:
         now: Argument = now_ms
         payload: Argument = "" if self.units.alone else wake_up(unit.partition, self.units.name)
         names, head = load_call(
-            self.units.of(unit), self.units.window, generation, tags, epoch=epoch, now=now, channel=channel, payload=payload,
-            scan=scan or (-1, -1), prime=(-1, 0) if prime is None else (prime[0], prime[1]), early=early,
+            self.units.of(unit), self.units.window, generation, tags, epoch=epoch, now=now, channel=channel,
+            payload=payload, scan=scan or (-1, -1), prime=(-1, 0) if prime is None else (prime[0], prime[1]),
+            early=early,
         )  # fmt: skip
         arguments: list[Argument] = [*head]
         for e in entries:
@@ -145,8 +146,8 @@ class LeaseScripts:
         keys = self.units.of(unit)
         names, arguments = receive_call(
             keys, self.units.window, generation, tag, now=now_ms, most=max, lease=-1 if lease_ms is None else lease_ms,
-            queue_lease=queue_lease_ms, max_receive_count=max_receive_count, retention=self.units.keep_ms(retention_ms), move_ms=move_ms,
-            max_in_flight=at_once.max_in_flight,
+            queue_lease=queue_lease_ms, max_receive_count=max_receive_count,
+            retention=self.units.keep_ms(retention_ms), move_ms=move_ms, max_in_flight=at_once.max_in_flight,
         )  # fmt: skip
         counted = self._counted(unit, tag, at_once.partitions) if at_once.max_in_flight else ()
         for _ in range(_KIND_CHANGES):
@@ -188,8 +189,9 @@ class LeaseScripts:
         """
         keys = self.units.of(unit)
         names, arguments = receive_call(
-            keys, self.units.window, generation, tag, now=now_ms, most=len(offsets), lease=-1 if lease_ms is None else lease_ms,
-            queue_lease=queue_lease_ms, max_receive_count=max_receive_count, retention=self.units.keep_ms(retention_ms), move_ms=move_ms,
+            keys, self.units.window, generation, tag, now=now_ms, most=len(offsets),
+            lease=-1 if lease_ms is None else lease_ms, queue_lease=queue_lease_ms,
+            max_receive_count=max_receive_count, retention=self.units.keep_ms(retention_ms), move_ms=move_ms,
             max_in_flight=at_once.max_in_flight,
         )  # fmt: skip
         counted = self._counted(unit, tag, at_once.partitions) if at_once.max_in_flight else ()

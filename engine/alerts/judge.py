@@ -213,7 +213,8 @@ class Judge:
                 tell = logger.warning if event.change != AlertChange.CLEARED else logger.info
                 tell(
                     "action=alert change=%s queue=%s tag=%s subject=%s measurement=%s threshold=%g value=%g told=%s",
-                    event.change, queue.name, event.tag, event.subject, event.measurement, event.threshold, event.value, event.told,
+                    event.change, queue.name, event.tag, event.subject, event.measurement, event.threshold,
+                    event.value, event.told,
                 )  # fmt: skip
 
     async def _note_day(self, queue: Queue) -> None:

@@ -187,8 +187,9 @@ class Catalog(Tables):
         if self.refused and self._sealed_since is None:
             reasons = sorted(set(self.refused.values()))
             raise NotOurs(
-                f"none of the {len(self.refused)} records of {self.topic} counts ({'; '.join(reason.about for reason in reasons)}): "
-                "start with the LEASEWAY_SECRET that they were written with, or let `leaseway seal` say what is there"
+                f"none of the {len(self.refused)} records of {self.topic} counts "
+                f"({'; '.join(reason.about for reason in reasons)}): start with the LEASEWAY_SECRET that they were "
+                "written with, or let `leaseway seal` say what is there"
             )
 
     async def _make_topics(self) -> None:

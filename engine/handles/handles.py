@@ -273,8 +273,8 @@ class ByUnit:
         return [results[index] for index in range(len(handles))]
 
     def _ask(
-        self, queue: Queue, partition: int, tag: int, indexes: Sequence[int], call: _Call[T], missing: Mapping[StaleReason, T],
-        until: float | None,
+        self, queue: Queue, partition: int, tag: int, indexes: Sequence[int], call: _Call[T],
+        missing: Mapping[StaleReason, T], until: float | None,
     ) -> Coroutine[Any, Any, list[T]]:  # fmt: skip
         """The call for one unit and tag."""
         unit = queue.units[partition]

@@ -167,8 +167,13 @@ MoveDead = Callable[[Queue, TagRecord, int, Sequence[Dying]], Coroutine[Any, Any
 # Why nothing can be killed in a queue that has a policy.
 _FAULTS = {
     PolicyFault.MISSING: "the dead-letter queue {target} of {name} does not exist",
-    PolicyFault.ANOTHER: "the dead-letter queue {target} of {name} was deleted, and the one of that name is another: set the policy again",
-    PolicyFault.FORBIDDEN: "neither who set the policy of {name} nor its owner may send to the dead-letter queue {target}",
+    PolicyFault.ANOTHER: (
+        "the dead-letter queue {target} of {name} was deleted, and the one of that name is another: "
+        "set the policy again"
+    ),
+    PolicyFault.FORBIDDEN: (
+        "neither who set the policy of {name} nor its owner may send to the dead-letter queue {target}"
+    ),
 }
 
 

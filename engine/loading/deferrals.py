@@ -197,7 +197,8 @@ class Deferrals:
     async def _repair(self, loader: Loader, queue: Queue, state: TagDeferred, lacking: Sequence[int]) -> None:
         """Reads the queue's topic for messages that are due in these slots, and points to them."""
         logger.error(
-            "action=repair part=wheel queue=%s partition=%d slots=%s reason=the wheel has fewer pointers than are deferred",
+            "action=repair part=wheel queue=%s partition=%d slots=%s reason=the wheel has fewer pointers than are "
+            "deferred",
             queue.name, loader.partition, lacking,
         )  # fmt: skip
         self._counters.count("wheel_repairs_total")

@@ -236,7 +236,8 @@ class Loader:
         if self._told != held[0]:
             self._told = held[0]
             logger.error(
-                "action=wait queue=%s partition=%d offset=%d records=%d reason=a transaction of Kafka is open there for more than %g s",
+                "action=wait queue=%s partition=%d offset=%d records=%d reason=a transaction of Kafka is open there "
+                "for more than %g s",
                 self.queue.name, self.partition, held[0], self.end - held[0], HUNG_S,
             )  # fmt: skip
         return max(1, self.end - held[0])

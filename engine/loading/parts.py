@@ -18,8 +18,8 @@ def wire_loading(
     """Builds the owner of a worker's units, and connects it; nothing is started."""
     settings, log, store, catalog, counters = ground.settings, ground.log, ground.store, ground.catalog, ground.counters
     loading = Loading(
-        settings.topic_prefix, store.units.window, log, store, catalog, window.retention, window.topic_retention, counters,
-        window.receivable, Skips(counters),
+        settings.topic_prefix, store.units.window, log, store, catalog, window.retention, window.topic_retention,
+        counters, window.receivable, Skips(counters),
     )  # fmt: skip
     deferrals = Deferrals(log, store.deferred, catalog, Wheel(settings, log, counters), counters, window.receivable)
     owner = UnitOwner(ground.worker, loading, journal, rebuilder, waiting, window.bodies, deferrals)

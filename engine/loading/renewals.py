@@ -97,7 +97,10 @@ class Journaled:
 
     @staticmethod
     def _late(queue: Queue, seq: int) -> Callable[[], LogUnavailable]:
-        late = f"the journal of queue {queue.name!r} did not come to entry {seq} in time: what was done may be forgotten with Redis"
+        late = (
+            f"the journal of queue {queue.name!r} did not come to entry {seq} in time: "
+            "what was done may be forgotten with Redis"
+        )
         return lambda: LogUnavailable(late)
 
     async def _wait(self, queue: Queue, partition: int, seq: int) -> None:

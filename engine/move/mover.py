@@ -181,7 +181,8 @@ class Mover:
                 # Another mover may have made a copy meanwhile, and so long ago that the window has
                 # forgotten its key: the next try looks again.
                 raise LogUnavailable(
-                    f"the claim on {queue.topic}/{partition}/{held.offset} expired before it could be moved; it will be retried"
+                    f"the claim on {queue.topic}/{partition}/{held.offset} expired before it could be moved; "
+                    "it will be retried"
                 )
             message = _moved(queue, tag, held, from_id, kind)
             value = encode(message)

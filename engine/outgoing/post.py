@@ -43,7 +43,10 @@ def signed(secret: str, at_s: int, body: bytes) -> dict[str, str]:
     return {"content-type": "application/json", "user-agent": "leaseway", SIGNATURE: f"t={at_s},v1={mac}"}
 
 
-_RULE: Final = f"an http:// or https:// URL of up to {MAX_URL} printable ASCII characters, with a host and without user and fragment"
+_RULE: Final = (
+    f"an http:// or https:// URL of up to {MAX_URL} printable ASCII characters, "
+    "with a host and without user and fragment"
+)
 _PORTS: Final = {"http": 80, "https": 443}
 # All that IANA has allocated to the public Internet of version 6. What lies outside of it holds an
 # IPv4 address that need not be public (::/96, NAT64), or was set apart (site-local, SRv6, discard).

@@ -67,9 +67,10 @@ def service(
     """
     scripts = [(read_scripts()[name].sha.encode(), read_scripts()[name].source.encode()) for name in SCRIPTS]
     limits = [
-        MAX_PER_CALL, MAX_IN_FLIGHT, round(LOOK_AGAIN_S * 1000), round(AHEAD_S * 1000), MOST_AHEAD, round(PAUSE_S * 1000),
-        LEAST_LEASE_MS, MAX_LONG_POLLS, settings.kept_bytes, MAX_RECEIVE_BYTES, BATCH_RECORDS, BATCH_BYTES, RUN,
-        settings.send_timeout_ms, WAITING_SENDS, WAITING_BYTES, TABLE["retention_ms"].low, line_every,
+        MAX_PER_CALL, MAX_IN_FLIGHT, round(LOOK_AGAIN_S * 1000), round(AHEAD_S * 1000), MOST_AHEAD,
+        round(PAUSE_S * 1000), LEAST_LEASE_MS, MAX_LONG_POLLS, settings.kept_bytes, MAX_RECEIVE_BYTES, BATCH_RECORDS,
+        BATCH_BYTES, RUN, settings.send_timeout_ms, WAITING_SENDS, WAITING_BYTES, TABLE["retention_ms"].low,
+        line_every,
     ]  # fmt: skip
     formats = [
         [_head("message"), DEFAULT_PRIORITY],

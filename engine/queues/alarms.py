@@ -90,18 +90,32 @@ NEAR = 0.9
 # Kind of alarm -> what its number counts.
 KINDS = {
     "retention_near": "open or stored messages, at most, that are older than 90% of their queue's retention",
-    "unacked_kept": "messages, at most, that are older than 90% of their queue's retention and stay until every tag has acked them",
+    "unacked_kept": (
+        "messages, at most, that are older than 90% of their queue's retention and stay until every tag has acked them"
+    ),
     "alert_firing": "alert policies of the queue that fire",
     "retention_passed": "open messages, at most, that Kafka no longer has: only the window does",
-    "redrive_stopped": "redrive policies of the queue and its tags that move nothing: their dead-letter queue is gone or refuses",
+    "redrive_stopped": (
+        "redrive policies of the queue and its tags that move nothing: their dead-letter queue is gone or refuses"
+    ),
     "topic_missing": "partitions of the queue that Kafka does not have",
     "load_stopped": "partitions of which nothing was loaded for a minute though Kafka has more",
-    "delayed_near": "delayed messages of the partition and tag with the most, over 80% of what may be: more are refused at 150,000",
-    "transaction_open": "records, at most, behind a transaction of a Kafka producer that has been open for 30 s: the log line names it",
-    "records_skipped": "records that were settled unseen in the last hour: parts of torn batches, unreadable ones, late commits",
+    "delayed_near": (
+        "delayed messages of the partition and tag with the most, over 80% of what may be: more are refused at 150,000"
+    ),
+    "transaction_open": (
+        "records, at most, behind a transaction of a Kafka producer that has been open for 30 s: the log line names it"
+    ),
+    "records_skipped": (
+        "records that were settled unseen in the last hour: parts of torn batches, unreadable ones, late commits"
+    ),
     "groups_parked": "groups of a FIFO queue that are parked, of the partition and tag with the most",
-    "parked_full": "messages, at most, that nobody gets until groups are unparked: what they hold back fills the window",
-    "delayed_full": "messages, at most, that nobody gets until some that are delayed before them are due: they fill the window",
+    "parked_full": (
+        "messages, at most, that nobody gets until groups are unparked: what they hold back fills the window"
+    ),
+    "delayed_full": (
+        "messages, at most, that nobody gets until some that are delayed before them are due: they fill the window"
+    ),
 }
 
 

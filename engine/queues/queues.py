@@ -76,7 +76,8 @@ class Policies:
         self._rights.authorise(by, Verb.SEND, queue)
         if queue.record.fifo != fifo:
             raise NotAllowedOnQueue(
-                f"the dead-letter queue of a {_kind(fifo)} queue must be one too, {target!r} is a {_kind(queue.record.fifo)} queue",
+                f"the dead-letter queue of a {_kind(fifo)} queue must be one too, {target!r} is a "
+                f"{_kind(queue.record.fifo)} queue",
                 field="dead_letter_queue",
                 limit=_kind(fifo),
                 given=target,

@@ -112,7 +112,8 @@ class Verifier:
                 await self._catalog.sync()
                 if queue.incarnation in self._catalog.by_incarnation:
                     report.left_out.append(
-                        f"queue {queue.name} partition {partition}: Redis has no state of it; its next use rebuilds it from Kafka"
+                        f"queue {queue.name} partition {partition}: Redis has no state of it; "
+                        "its next use rebuilds it from Kafka"
                     )
         ends = await self._log.end_offsets(parts)
         return [Cut(queue, p, dump, starts.get(parts[p], 0), ends.get(parts[p], 0)) for p, dump in dumps.items()]
@@ -151,7 +152,8 @@ class Verifier:
         for unit in behind:
             cut = cuts[unit]
             report.left_out.append(
-                f"queue {cut.queue.name} partition {cut.partition}: its journal did not come to entry {cut.dump.waiting}"
+                f"queue {cut.queue.name} partition {cut.partition}: its journal did not come to entry "
+                f"{cut.dump.waiting}"
             )
         return {unit: history(unit) for unit in cuts if unit not in behind}
 

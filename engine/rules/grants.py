@@ -54,7 +54,9 @@ RIGHTS: Final[Mapping[Level, frozenset[Verb]]] = MappingProxyType({
 # What a key may do with every queue. Nothing of a reader's changes anything or shows a message.
 ROLES: Final[Mapping[Role, frozenset[Verb]]] = MappingProxyType({
     Role.MEMBER: frozenset(),
-    Role.READER: _GET_INFO | {Verb.LIST_QUEUES, Verb.LIST_TAGS, Verb.LIST_ALERTS, Verb.GET_STATISTICS, Verb.QUERY_METRIC},
+    Role.READER: _GET_INFO | {
+        Verb.LIST_QUEUES, Verb.LIST_TAGS, Verb.LIST_ALERTS, Verb.GET_STATISTICS, Verb.QUERY_METRIC,
+    },
     Role.OPERATOR: (RIGHTS[Level.ADMIN] - _UNMASK) | {Verb.QUERY_METRIC, Verb.CREATE_QUEUE, Verb.LIST_QUEUES},
     Role.ADMIN: frozenset(Verb),
 })  # fmt: skip

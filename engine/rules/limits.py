@@ -127,7 +127,8 @@ def check_name(field: str, given: str) -> None:
     limit = MAX_QUEUE_NAME if field in _QUEUE_FIELDS else MAX_NAME
     if len(given) > limit or _NAME.match(given) is None:
         raise InvalidValue(
-            f"{field} must be 1 to {limit} letters, digits, '_', '-' or '.', not beginning with '-' or '.', given {given[:200]!r}",
+            f"{field} must be 1 to {limit} letters, digits, '_', '-' or '.', not beginning with '-' or '.', "
+            f"given {given[:200]!r}",
             field=field,
             limit=limit,
             given=given,
@@ -141,7 +142,10 @@ def check_new_queue_name(field: str, given: str) -> None:
     """
     check_name(field, given)
     if _LIKE_AN_ACCOUNT.match(given):
-        about = "the name of a queue may not begin with twelve digits and an underscore, which Kafka does not tell from an account's"
+        about = (
+            "the name of a queue may not begin with twelve digits and an underscore, "
+            "which Kafka does not tell from an account's"
+        )
         raise InvalidValue(f"{about}, given {given[:200]!r}", field=field, given=given)
 
 
@@ -223,7 +227,8 @@ def check_filter(filter: Filter | None) -> None:
     for condition in filter.conditions:
         if _ATTRIBUTE_NAME.match(condition.name) is None:
             raise InvalidValue(
-                "filter: an attribute name must be 1 to 256 letters, digits and printable ASCII characters without space",
+                "filter: an attribute name must be 1 to 256 letters, digits and printable ASCII characters without "
+                "space",
                 field="filter",
                 given=condition.name,
             )
@@ -310,7 +315,10 @@ def check_deliver_at(queue: QueueRecord, deliver_at_ms: int, now_ms: int) -> Non
 
 def _too_long(queue: QueueRecord, delay_ms: int, **about: Any) -> DelayTooLong:
     most_ms = queue.max_delay_ms
-    detail = f"a message of queue {queue.name!r} may be delayed for {most_ms} ms at most, which is its max_delay_ms, given {delay_ms} ms"
+    detail = (
+        f"a message of queue {queue.name!r} may be delayed for {most_ms} ms at most, which is its max_delay_ms, "
+        f"given {delay_ms} ms"
+    )
     return DelayTooLong(detail, queue=queue.name, most_ms=most_ms, delay_ms=delay_ms, **about)
 
 

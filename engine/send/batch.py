@@ -53,7 +53,8 @@ class SendBatch:
     """Sends of one queue (FIFO: of one partition) that wait for the next commit, or are in one."""
 
     __slots__ = (
-        "_fixed", "_timer", "_timer_at", "_turn", "last", "queue", "records", "size", "starting", "taken", "took_s", "under_way", "waiting",
+        "_fixed", "_timer", "_timer_at", "_turn", "last", "queue", "records", "size", "starting", "taken", "took_s",
+        "under_way", "waiting",
     )  # fmt: skip
 
     def __init__(self, queue: Queue, partition: int | None) -> None:

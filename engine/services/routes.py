@@ -52,6 +52,6 @@ class Routes:
         bounds = self._gate.asker(by, found, at.name).bounds
         counts_bytes = self._gate.counts(found, "daily_bytes")
         return self._plane.route(
-            by, found, at, lane, refused, some=some, most_bytes=most_bytes, most_leased_ms=most_leased_s * 1000, bounds=bounds,
-            counts_bytes=counts_bytes,
+            by, found, at, lane, refused, some=some, most_bytes=most_bytes, most_leased_ms=most_leased_s * 1000,
+            bounds=bounds, counts_bytes=counts_bytes,
         )  # fmt: skip

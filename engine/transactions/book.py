@@ -37,9 +37,9 @@ class Transaction:
     """
 
     __slots__ = (
-        "attempts", "checked_at_ms", "checks", "count", "decided_at_ms", "decided_by", "decided_read_at", "done", "half_dropped", "id",
-        "immunity_ms", "incarnation", "is_given_up", "keys", "offset", "places", "prepared_at_ms", "principal", "producer_group",
-        "queue", "reason", "shard", "status", "value",
+        "attempts", "checked_at_ms", "checks", "count", "decided_at_ms", "decided_by", "decided_read_at", "done",
+        "half_dropped", "id", "immunity_ms", "incarnation", "is_given_up", "keys", "offset", "places",
+        "prepared_at_ms", "principal", "producer_group", "queue", "reason", "shard", "status", "value",
     )  # fmt: skip
 
     def __init__(self, record: TransactionRecord, shard: int, offset: int, prepared_at_ms: int) -> None:

@@ -249,7 +249,8 @@ def _check_kind(queue: Queue, entries: Sequence[SendEntry]) -> None:
     """Raises what a transaction may not have: an order, or a delay of its own."""
     if queue.record.fifo:
         raise NotAllowedOnQueue(
-            f"queue {queue.name!r} is FIFO: its order is that of sending, and a transaction is sent when it is committed",
+            f"queue {queue.name!r} is FIFO: its order is that of sending, and a transaction is sent when it is "
+            "committed",
             field="queue", limit="a standard queue", given=queue.name,
         )  # fmt: skip
     for entry in entries:
@@ -264,7 +265,8 @@ def _check_kind(queue: Queue, entries: Sequence[SendEntry]) -> None:
 
 def _gone(one: Transaction) -> TransactionGone:
     return TransactionGone(
-        f"queue {one.queue!r} was deleted after transaction {one.id} was prepared; a queue of that name now is another one",
+        f"queue {one.queue!r} was deleted after transaction {one.id} was prepared; "
+        "a queue of that name now is another one",
         field="transaction", given=one.id,
     )  # fmt: skip
 

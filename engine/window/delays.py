@@ -113,8 +113,9 @@ class Delays:
         seen, most = await self._look(queue, known, look)
         if most + count > MAX_DELAYED:
             raise TooManyDelayed(
-                f"a partition of queue {queue.name!r} may have {MAX_DELAYED} delayed messages under a tag, the fullest has {most},"
-                f" given {count} more; send them when some are due, without a delay, or to a queue with more partitions",
+                f"a partition of queue {queue.name!r} may have {MAX_DELAYED} delayed messages under a tag, the fullest "
+                f"has {most}, given {count} more; send them when some are due, without a delay, or to a queue with "
+                "more partitions",
                 field="delay_ms",
                 limit=MAX_DELAYED,
                 given=most + count,

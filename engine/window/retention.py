@@ -71,7 +71,8 @@ class Retention:
         if done:
             self._counters.count("lost_to_retention_total", len(done))
             logger.error(
-                "action=expire queue=%s tag=%s partition=%d first=%d last=%d messages=%d reason=Kafka no longer has them",
+                "action=expire queue=%s tag=%s partition=%d first=%d last=%d messages=%d reason=Kafka no longer has "
+                "them",
                 queue.name, tag.name, partition, done[0], done[-1], len(done),
             )  # fmt: skip
         return len(done)

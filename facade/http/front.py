@@ -202,7 +202,8 @@ class Front:
         peer = address_of(scope, exchange.headers, trusted=self._trusts_proxy)
         self._access.write(
             exchange.verb, status, seconds, request_ids.current(),
-            by="python", principal=who.principal, queue=who.queue, tag=who.tag, peer=peer, client_id=_client_id(exchange),
+            by="python", principal=who.principal, queue=who.queue, tag=who.tag, peer=peer,
+            client_id=_client_id(exchange),
         )  # fmt: skip
 
     def _holder(self, scope: Scope, exchange: Exchange, by: Principal | None) -> str:

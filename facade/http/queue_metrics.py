@@ -53,7 +53,10 @@ _DONE_ABOUT = {
 DONE = {f"leaseway_queue_{name}_total": name for name in _DONE_ABOUT}
 FAMILIES = {
     MESSAGES: "Messages of a queue that are not settled, by state, added up over its tags.",
-    AGE: "Age of the oldest message of a queue that is not settled, leased ones and delays under five minutes too; 0 = none.",
+    AGE: (
+        "Age of the oldest message of a queue that is not settled, leased ones and delays under five minutes too; "
+        "0 = none."
+    ),
     PAUSED: "1 while nobody receives from a queue, or under a tag of it, because it is paused; 0 = it is not.",
     GROUPS: "Groups of which a consumer has a message, added up over tags, of standard queues over partitions too.",
     NOISY: "Groups of a standard queue that have more than a tenth of what is in flight, added up over its tags.",
@@ -146,7 +149,10 @@ def receives(rows: Iterable[ReceiveCounts], families: Iterable[str], worker: str
     for family in families:
         yield from _head(family, RECEIVES[family])
         for row in rows:
-            yield f'{family}{{queue="{row.queue}",tag="{row.tag}"{label}}} {row.empty if family == EMPTY else row.waiting}\n'
+            yield (
+                f'{family}{{queue="{row.queue}",tag="{row.tag}"{label}}} '
+                f"{row.empty if family == EMPTY else row.waiting}\n"
+            )
 
 
 def sent_bytes(sizes: Iterable[tuple[str, int]], worker: str) -> Iterator[str]:

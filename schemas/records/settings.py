@@ -158,8 +158,8 @@ class EffectiveSettings(Struct, frozen=True, kw_only=True):
     mask: Annotated[
         list[str],
         _is(
-            "What of a message is hidden from who looks at it and may not unmask it: paths in a JSON body (customer.email, items.*.iban), "
-            "* (the whole body), attribute:NAME.",
+            "What of a message is hidden from who looks at it and may not unmask it: paths in a JSON body "
+            "(customer.email, items.*.iban), * (the whole body), attribute:NAME.",
             0,
             MAX_MASK,
         ),

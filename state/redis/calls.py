@@ -227,7 +227,7 @@ class Templates:
         if name is not None:
             channel, payload = wake_channel(self._prefix, unit.incarnation), wake_up(unit.partition, name)
         call = load_call(
-            keys, self._window, generation, tags, epoch=0, now=NOW, channel=channel, payload=payload, scan=(-1, -1), prime=(-1, 0),
-            early=EARLY,
+            keys, self._window, generation, tags, epoch=0, now=NOW, channel=channel, payload=payload, scan=(-1, -1),
+            prime=(-1, 0), early=EARLY,
         )  # fmt: skip
         return template(call, ROWS)

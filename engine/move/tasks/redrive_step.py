@@ -101,7 +101,8 @@ class RedriveStep:
             place = f"{queue.incarnation}/{partition}/{worked.waits}"
             return failed(
                 task,
-                f"the message {place} lies behind more messages of queue {queue.name!r} than its window takes: move or receive those first",
+                f"the message {place} lies behind more messages of queue {queue.name!r} than its window takes: "
+                "move or receive those first",
             )
         return task
 

@@ -100,7 +100,10 @@ class Creations:
             )
         there, most = sum(queue.record.partitions for queue in queues.values()), self._most_partitions
         if there + record.partitions > most:
-            about = f"the service may have {most} partitions of queues: {there} are there, {record.partitions} more are too many"
+            about = (
+                f"the service may have {most} partitions of queues: {there} are there, "
+                f"{record.partitions} more are too many"
+            )
             raise QuotaExceeded(about, field="partitions", limit=most, given=there + record.partitions)
 
 
@@ -122,7 +125,10 @@ def _check_owner(catalog: Catalog, user: UserRecord | None, owner: str, kind: st
     ]
     number, partitions = len(there), sum(there)
     if user.partitions and partitions + more > user.partitions:
-        about = f"{kind} {owner!r} may have {user.partitions} partitions of queues: {partitions} are there, {more} more are too many"
+        about = (
+            f"{kind} {owner!r} may have {user.partitions} partitions of queues: {partitions} are there, "
+            f"{more} more are too many"
+        )
         raise QuotaExceeded(about, field="partitions", limit=user.partitions, given=partitions + more)
     if user.queues and number >= user.queues:
         raise QuotaExceeded(
@@ -226,8 +232,9 @@ class Creating:
             fresh = {"created_at_ms": at, "start_offsets": starts, "redrive_policy": None, "paused": None}
             tags = [msgspec.structs.replace(tag, **fresh) for tag in source.tags]
             record = msgspec.structs.replace(
-                source, name=target, incarnation=secrets.token_hex(6), owner=owner, created_at_ms=at, modified_at_ms=at, tags=tags,
-                former_incarnations=[], redrive_policy=None, grants=[], policy="", paused=None,
+                source, name=target, incarnation=secrets.token_hex(6), owner=owner, created_at_ms=at,
+                modified_at_ms=at, tags=tags, former_incarnations=[], redrive_policy=None, grants=[], policy="",
+                paused=None,
             )  # fmt: skip
             self._creations.check(record)
             return await self._making.make(record, change)

@@ -91,7 +91,8 @@ class QueueTopics:
         if any(ends.values()):
             if count != spec.partitions:
                 raise QueueExists(
-                    f"topic {spec.name} exists with {count} partitions and records; create the queue with partitions {count}",
+                    f"topic {spec.name} exists with {count} partitions and records; create the queue with partitions "
+                    f"{count}",
                     field="partitions",
                     limit=count,
                     given=spec.partitions,

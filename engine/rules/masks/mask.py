@@ -129,8 +129,9 @@ def check_mask(rules: Sequence[str]) -> None:
         )
         if not good:
             raise InvalidValue(
-                f"mask: a rule is * (the whole body), a path such as customer.email or items.*.iban, or attribute:NAME, "
-                f"of up to {MAX_RULE} characters and without [, ], or $ or / before it, given {rule[:MAX_RULE]!r}",
+                "mask: a rule is * (the whole body), a path such as customer.email or items.*.iban, or "
+                f"attribute:NAME, of up to {MAX_RULE} characters and without [, ], or $ or / before it, given "
+                f"{rule[:MAX_RULE]!r}",
                 field="mask",
                 limit="*, a path, or attribute:NAME",
                 given=rule[:MAX_RULE],

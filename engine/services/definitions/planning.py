@@ -201,7 +201,10 @@ class Planner:
             ("redrive_policy", as_asked(there.redrive_policy), policy),
         ):
             if known != wanted:
-                about = f"queue {queue!r} has a tag {tag.name!r} with another {field}: a tag can't be changed, delete it first"
+                about = (
+                    f"queue {queue!r} has a tag {tag.name!r} with another {field}: a tag can't be changed, "
+                    "delete it first"
+                )
                 raise TagExists(about, field=field, given=tag.name)
 
     def _plan_policies(self, path: str, one: QueueDefinition) -> None:

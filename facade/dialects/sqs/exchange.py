@@ -54,8 +54,8 @@ _JSON_TYPE: Final = (b"content-type", b"application/x-amz-json-1.0")
 _XML_TYPE: Final = (b"content-type", b"text/xml")
 _NO_QUEUE: Final = "The specified queue does not exist for this wsdl version."  # this protocol's own words
 _NO_MATCH: Final = (
-    "The request signature we calculated does not match the signature you provided. Check your AWS Secret Access Key and signing method. "
-    "Consult the service documentation for details."
+    "The request signature we calculated does not match the signature you provided. Check your AWS Secret Access Key "
+    "and signing method. Consult the service documentation for details."
 )
 SENDS: Final = frozenset(("SendMessage", "SendMessageBatch"))
 OTHER: Final = "sqs.other"  # the verb of what is no action

@@ -50,7 +50,8 @@ class AccessLog:
         = nobody knows any more; `client_id`: how the client, or a proxy, calls it.
         """
         log.info(
-            "action=request verb=%s status=%d ms=%.3f principal=%s queue=%s tag=%s peer=%s by=%s client_id=%s request_id=%s",
+            "action=request verb=%s status=%d ms=%.3f principal=%s queue=%s tag=%s peer=%s by=%s client_id=%s "
+            "request_id=%s",
             verb,
             status,
             seconds * 1000,

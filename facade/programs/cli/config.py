@@ -19,9 +19,12 @@ from state.redis.address import without_password
 MASK = "********"
 
 STACK_VARIABLES = {
-    "LW_JARS": "Folder of the jars (`broker/`, `spark/`). Default: `.cache/jars` of the checkout, else the user's cache folder.",
-    "LW_IVY_SETTINGS": "Settings file for Ivy, when the jars come from a mirror; Ivy itself is PySpark's where that is installed. "
-    "Default: Ivy's own public resolver.",
+    "LW_JARS": (
+        "Folder of the jars (`broker/`, `spark/`). Default: `.cache/jars` of the checkout, "
+        "else the user's cache folder."
+    ),
+    "LW_IVY_SETTINGS": "Settings file for Ivy, when the jars come from a mirror; Ivy itself is PySpark's where that "
+    "is installed. Default: Ivy's own public resolver.",
     "JAVA_HOME": "Java 17 or newer for the embedded broker. Default: `java` in PATH.",
 }
 
@@ -95,8 +98,8 @@ def _properties(values: Mapping[str, str]) -> str:
 def _files() -> str:
     names = ", ".join(f"`{_variable(field)}`" for field in dataclasses.fields(Settings) if file_variable_of(field))
     text = (
-        "A variable with `_FILE` behind its name says in which file the value is, so that a secret need not be in an environment; "
-        f"the end of the file's last line does not count. These settings have one: {names}."
+        "A variable with `_FILE` behind its name says in which file the value is, so that a secret need not be in an "
+        f"environment; the end of the file's last line does not count. These settings have one: {names}."
     )
     return textwrap.fill(text, 100, break_on_hyphens=False, break_long_words=False)
 

@@ -134,7 +134,8 @@ def _up_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_const",
         const=("redis",),
         default=(),
-        help="set Redis' data aside and rebuild the state from Kafka: loses acks and leases of the last second before a crash",
+        help="set Redis' data aside and rebuild the state from Kafka: loses acks and leases of the last second "
+        "before a crash",
     )
     aside.add_argument(
         "--start-empty",
@@ -322,8 +323,8 @@ def _seal_arguments(parser: argparse.ArgumentParser) -> None:
         "--adopt",
         nargs="*",
         metavar="NAME",
-        help="seal again what LEASEWAY_SECRET_OLD has sealed, and seal the records of these names as the list has them; "
-        "without names a terminal is asked, and nothing else is adopted",
+        help="seal again what LEASEWAY_SECRET_OLD has sealed, and seal the records of these names as the list has "
+        "them; without names a terminal is asked, and nothing else is adopted",
     )
     adopt.add_argument(
         "--adopt-listed", type=Path, metavar="FILE", help="the same for the names in a list that this command printed"

@@ -70,7 +70,10 @@ def rebuild(settings: EngineSettings, names: Sequence[str]) -> list[str]:
     done: Rebuilt = asyncio.run(between(wire_maintenance(settings), lambda maintenance: maintenance.rebuild(names)))
     what = f"{done.settled} settled messages and {done.deliveries} open deliveries restored"
     return [
-        f"rebuilt {done.queues} queue(s), {done.units} partition(s), {done.messages} message(s) in Kafka, in {done.seconds:.1f} s",
+        (
+            f"rebuilt {done.queues} queue(s), {done.units} partition(s), {done.messages} message(s) in Kafka, "
+            f"in {done.seconds:.1f} s"
+        ),
         f"from {done.entries} journal entries after the snapshots: {what}",
     ]
 
@@ -110,7 +113,8 @@ def _lines(report: Report) -> list[str]:
         lines.append(f"... and {len(report.differences) - MOST_LINES} more (--json shows all)")
     lines += [f"not compared: {reason}" for reason in report.left_out]
     lines.append(
-        f"compared {report.queues} queue(s), {report.units} partition(s), {report.tags} pair(s) of partition and tag: {report.open} open, "
-        f"{report.settled_above_floor} settled after the oldest open message: {len(report.differences) or 'no'} difference(s)"
+        f"compared {report.queues} queue(s), {report.units} partition(s), {report.tags} pair(s) of partition and tag: "
+        f"{report.open} open, {report.settled_above_floor} settled after the oldest open message: "
+        f"{len(report.differences) or 'no'} difference(s)"
     )
     return lines

@@ -105,7 +105,8 @@ def _run(service: Service, given: argparse.Namespace, say: Say) -> int:
             done = _looked_up(done, given)
     for one in done:
         say(
-            f"{one.queue}: {one.chosen} dead letters chosen, {one.moved} moved, {one.failed} failed, {one.others} settled by others"
+            f"{one.queue}: {one.chosen} dead letters chosen, {one.moved} moved, {one.failed} failed, "
+            f"{one.others} settled by others"
         )
     return 1 if any(outcome.failed for outcome in done) else 0
 

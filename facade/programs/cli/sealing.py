@@ -83,7 +83,8 @@ async def _with_sealing(settings: EngineSettings, wish: Wish) -> tuple[int, list
         names = set(wish.names) & {one.name for one in _open(found)}
         if unknown := sorted(set(wish.names) - names):
             raise StackError(
-                f"no record that may be adopted is named {unknown[0]!r}: it has changed, or it is barred; nothing was sealed"
+                f"no record that may be adopted is named {unknown[0]!r}: it has changed, or it is barred; "
+                "nothing was sealed"
             )
         if wish.adopt and not wish.names and wish.ask is not None:
             names = await asyncio.to_thread(_asked, _open(found), wish.ask)
@@ -125,7 +126,8 @@ def _asked(found: Sequence[Candidate], ask: Ask) -> set[str]:
         group = list(members)
         text = "\n".join(_shown(group))
         answer = ask(
-            f"{text}\nadopt {'this record' if len(group) == 1 else f'all {len(group)} records'} of kind {kind!r}? [y/N/each] "
+            f"{text}\nadopt {'this record' if len(group) == 1 else f'all {len(group)} records'} of kind {kind!r}? "
+            "[y/N/each] "
         )
         if _is(answer, "yes"):
             chosen.update(one.name for one in group)

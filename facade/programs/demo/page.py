@@ -53,20 +53,20 @@ def _tags_table(outcome: Outcome) -> list[str]:
     def figures(name: str, of: str) -> list[str]:
         return [name, *(f"{getattr(column, of):,}" for column in found)]
 
-    read = [
-        f"{outcome.sent.read:,} rows read, {len(outcome.sent.rows):,} sent in {outcome.sent.batches} atomic batches of at most 100"
-    ]
-    return read + table(
-        [
-            ["", *(f"tag {column.tag.name}" for column in found)],
-            figures("sent to it", "matching"),
-            figures("received a first time", "first"),
-            figures("received again (retries)", "again"),
-            figures("acked", "acked"),
-            figures("dead-lettered", "dead"),
-            figures("left in the queue", "backlog"),
-        ]
+    read = (
+        f"{outcome.sent.read:,} rows read, {len(outcome.sent.rows):,} sent in {outcome.sent.batches} atomic batches "
+        "of at most 100"
     )
+    rows = [
+        ["", *(f"tag {column.tag.name}" for column in found)],
+        figures("sent to it", "matching"),
+        figures("received a first time", "first"),
+        figures("received again (retries)", "again"),
+        figures("acked", "acked"),
+        figures("dead-lettered", "dead"),
+        figures("left in the queue", "backlog"),
+    ]
+    return [read, *table(rows)]
 
 
 def _consumers_table(outcome: Outcome) -> list[str]:

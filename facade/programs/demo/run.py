@@ -160,7 +160,10 @@ def _opening(endpoint: str, whence: str, queue: str, dead_letter_queue: str, dut
             "",
             f"  data      {FILE} of the package vega-datasets: airports of the United States, as they ship",
             f"  service   {endpoint}, {whence}",
-            f"  queue     {queue}; after {MOST_RECEIVES} deliveries without an ack a message goes to {dead_letter_queue}",
+            (
+                f"  queue     {queue}; after {MOST_RECEIVES} deliveries without an ack a message goes to "
+                f"{dead_letter_queue}"
+            ),
             *(f"  tag       {tag.name}: {tag.about}; received by {consumers[tag.name]}" for tag in TAGS),
             "            (the tag `default`, which every queue has, is not used here)",
             "",

@@ -39,7 +39,8 @@ def refuse_unsafe(settings: Settings) -> None:
     if settings.auth == "open":
         if not is_loopback(settings.host):
             raise StackError(
-                f"auth is open and the address {settings.host} is not loopback; give --auth required or --host 127.0.0.1"
+                f"auth is open and the address {settings.host} is not loopback; give --auth required or --host "
+                "127.0.0.1"
             )
         return
     for name in ("secret", "admin_key_secret", "secret_old", "admin_key_secret_old"):

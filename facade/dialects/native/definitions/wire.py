@@ -64,17 +64,29 @@ DefinedQueue: Any = defstruct(
     [
         ("name", Annotated[QueueName, about("The queue's name.")]),
         *((wire_name(setting), given_type(setting) | None | UnsetType, UNSET) for setting in SETTINGS),
-        ("labels", Annotated[dict[str, str], about("Labels for billing and search: tags of a queue in SQS.")] | UnsetType, UNSET),
-        ("allowed_sources", Annotated[list[str], about("Queues that may have it as dead-letter queue, * = any.")] | UnsetType, UNSET),
+        (
+            "labels",
+            Annotated[dict[str, str], about("Labels for billing and search: tags of a queue in SQS.")] | UnsetType,
+            UNSET,
+        ),
+        (
+            "allowed_sources",
+            Annotated[list[str], about("Queues that may have it as dead-letter queue, * = any.")] | UnsetType,
+            UNSET,
+        ),
         ("tags", Annotated[list[DefinedTag], about("Its tags beside the default one.")] | UnsetType, UNSET),
         ("grants", Annotated[list[DefinedGrant], about("Who may do what.")] | UnsetType, UNSET),
         ("alerts", Annotated[list[AlertBody], about("Its alert policies.")] | UnsetType, UNSET),
-        ("daily_statistics", Annotated[bool, about("Whether the owner gets each day's numbers by mail.")] | UnsetType, UNSET),
+        (
+            "daily_statistics",
+            Annotated[bool, about("Whether the owner gets each day's numbers by mail.")] | UnsetType,
+            UNSET,
+        ),
     ],
     bases=(Body,), frozen=True, kw_only=True, module=__name__,
     namespace={
-        "__doc__": "A queue. What is left out, or null, stays as it is, or has its default in a new queue; a redrive_policy\n"
-        "of null is taken away."
+        "__doc__": "A queue. What is left out, or null, stays as it is, or has its default in a new queue; "
+        "a redrive_policy\nof null is taken away."
     },
 )  # fmt: skip
 

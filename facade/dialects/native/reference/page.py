@@ -18,11 +18,14 @@ if TYPE_CHECKING:
     from engine.engine import Engine
 
 _STYLE = (
-    "body{font:15px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#1b1b1b;background:#fff}"
+    "body{font:15px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;"
+    "color:#1b1b1b;background:#fff}"
     "code,pre{font:13px/1.45 ui-monospace,monospace}pre{background:#f4f4f2;padding:.7rem;overflow:auto}"
-    "table{border-collapse:collapse;width:100%}td,th{border-bottom:1px solid #ddd;padding:.25rem .6rem .25rem 0;text-align:left;"
-    "vertical-align:top}summary{cursor:pointer;padding:.3rem 0}b.m{display:inline-block;width:4.5rem}"
-    "details[open]{border-left:3px solid #ddd;padding-left:1rem;margin-bottom:1rem}details div{overflow-x:auto}h4{margin:1rem 0 .2rem}"
+    "table{border-collapse:collapse;width:100%}"
+    "td,th{border-bottom:1px solid #ddd;padding:.25rem .6rem .25rem 0;text-align:left;vertical-align:top}"
+    "summary{cursor:pointer;padding:.3rem 0}b.m{display:inline-block;width:4.5rem}"
+    "details[open]{border-left:3px solid #ddd;padding-left:1rem;margin-bottom:1rem}"
+    "details div{overflow-x:auto}h4{margin:1rem 0 .2rem}"
 )
 # The page has no script and loads nothing; a browser is told to hold it to that.
 _HEADERS = (

@@ -76,7 +76,8 @@ SetQueueBody: Any = defstruct(
     [(wire_name(setting), given_type(setting) | UnsetType, UNSET) for setting in SETTINGS if setting.may_change],
     bases=(Body,), frozen=True, kw_only=True, module=__name__,
     namespace={
-        "__doc__": "Settings to change; what is not given stays as it is. A redrive policy is removed by DELETE\n.../redrive-policy."
+        "__doc__": "Settings to change; what is not given stays as it is. A redrive policy is removed by DELETE\n"
+        ".../redrive-policy."
     },
 )  # fmt: skip
 

@@ -141,7 +141,10 @@ def native_error(error: EngineError) -> EngineError:
     name = _PARAMETERS.get(field, _MS_FIELD.sub(r"\1_seconds", field))
     if isinstance(error, DelayTooLong):
         most, asked = to_seconds(error.most_ms), to_seconds(error.delay_ms)
-        about = f"A message of queue {error.queue!r} may be delayed for {most} s at most, its max_delay_seconds, given {asked} s."
+        about = (
+            f"A message of queue {error.queue!r} may be delayed for {most} s at most, its max_delay_seconds, "
+            f"given {asked} s."
+        )
         limit, given = (
             (error.limit, error.given) if name == field else (_in_seconds(error.limit), _in_seconds(error.given))
         )

@@ -37,7 +37,10 @@ from schemas.vocabulary import NATIVE_SENDER, SOURCE_QUEUE_ATTRIBUTE
 if TYPE_CHECKING:
     from engine.engine import Engine
 
-_CHARACTERS: Final = "Invalid characters found. Valid unicode characters are #x9 | #xA | #xD | #x20 to #xD7FF | #xE000 to #xFFFD | #x10000 to #x10FFFF"
+_CHARACTERS: Final = (
+    "Invalid characters found. Valid unicode characters are #x9 | #xA | #xD | #x20 to #xD7FF | "
+    "#xE000 to #xFFFD | #x10000 to #x10FFFF"
+)
 _NOTHING: Final[frozenset[str]] = frozenset()
 
 

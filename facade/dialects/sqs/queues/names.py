@@ -209,8 +209,8 @@ class Place(Struct, frozen=True):
 # AWS's words; the one text has a full stop at its end, the other has not.
 _LEGAL_NAME = "Can only include alphanumeric characters, hyphens, or underscores. 1 to 80 in length"
 _LEGAL_FIFO_NAME = (
-    "The name of a FIFO queue can only include alphanumeric characters, hyphens, or underscores, must end with .fifo suffix and be 1 to "
-    "80 in length."
+    "The name of a FIFO queue can only include alphanumeric characters, hyphens, or underscores, must end with .fifo "
+    "suffix and be 1 to 80 in length."
 )
 
 

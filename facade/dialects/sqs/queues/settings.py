@@ -83,7 +83,10 @@ def changes(queue: str, given: Mapping[str, str], limits: Limits, place: Place) 
         else:
             raise _unknown(name)
     if stored.get(_KEY) and stored.get("SqsManagedSseEnabled") == "true":
-        about = "You can use one type of server-side encryption (SSE) at one time. You can either enable KMS SSE or SQS SSE."
+        about = (
+            "You can use one type of server-side encryption (SSE) at one time. "
+            "You can either enable KMS SSE or SQS SSE."
+        )
         raise SqsError(INVALID_ATTRIBUTE_NAME, about)
     of_fifo = {name: given[name] for name in fifo.NAMES if name in given}
     return Changes(QueueSettings(**values), stored, given.get(REDRIVE_POLICY) == "", of_fifo)

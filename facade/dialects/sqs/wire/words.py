@@ -81,10 +81,12 @@ _TEXTS: Final[dict[type[errors.EngineError], str]] = {
     errors.TaskNotFound: "Task does not exist.",
     errors.Conflict: "The request conflicts with the state of the queue.",
     errors.TaskEnded: "Value for parameter TaskHandle is invalid. Reason: Only active tasks can be cancelled.",
-    errors.TooManyDelayed: "Too many messages of the queue are delayed. Please send with a shorter delay, or wait until some are due.",
+    errors.TooManyDelayed: (
+        "Too many messages of the queue are delayed. Please send with a shorter delay, or wait until some are due."
+    ),
     errors.TooManyInFlight: (
-        "Too many messages have been received without being deleted. Please delete your received messages or let them timeout before "
-        "receiving more."
+        "Too many messages have been received without being deleted. Please delete your received messages or let them "
+        "timeout before receiving more."
     ),
     errors.QueueInUse: f"{THROTTLED} Another change of the queue is under way.",
     errors.Overloaded: THROTTLED,
@@ -94,8 +96,12 @@ _TEXTS: Final[dict[type[errors.EngineError], str]] = {
     errors.NotAuthenticated: "The security token included in the request is invalid.",
     errors.Refused: "One or more parameters are invalid.",
     errors.Unavailable: "The request has failed due to a temporary failure of the server.",
-    errors.LogUnavailable: "The request has failed due to a temporary failure of the server. What was sent may have been stored.",
-    errors.NotStored: "The request has failed due to a temporary failure of the server. Nothing was stored: it may be sent again.",
+    errors.LogUnavailable: (
+        "The request has failed due to a temporary failure of the server. What was sent may have been stored."
+    ),
+    errors.NotStored: (
+        "The request has failed due to a temporary failure of the server. Nothing was stored: it may be sent again."
+    ),
 }
 
 

@@ -30,7 +30,10 @@ def reply(action: str, content: Struct, request_id: str) -> bytes:
 def error(kind: str, code: str, message: str, request_id: str) -> bytes:
     """A refusal; `kind` is Sender or Receiver."""
     parts = f"<Type>{kind}</Type><Code>{_text(code)}</Code><Message>{_text(message)}</Message><Detail/>"
-    return f'{_HEAD}<ErrorResponse xmlns="{_NAMESPACE}"><Error>{parts}</Error><RequestId>{request_id}</RequestId></ErrorResponse>'.encode()
+    return (
+        f'{_HEAD}<ErrorResponse xmlns="{_NAMESPACE}">'
+        f"<Error>{parts}</Error><RequestId>{request_id}</RequestId></ErrorResponse>"
+    ).encode()
 
 
 def _text(value: str) -> str:

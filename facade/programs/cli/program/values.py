@@ -29,7 +29,10 @@ class _Moment(click.ParamType[int]):
                 raise ValueError
             at = datetime.datetime.fromisoformat(value)
         except ValueError:
-            kinds = f"a time in ISO 8601 such as 2027-01-01T12:00 (UTC where it names no zone), or epoch milliseconds of {DIGITS_OF_MS} digits"
+            kinds = (
+                "a time in ISO 8601 such as 2027-01-01T12:00 (UTC where it names no zone), "
+                f"or epoch milliseconds of {DIGITS_OF_MS} digits"
+            )
             self.fail(f"must be {kinds}, given {value!r}", param, ctx)
         at = at if at.tzinfo else at.replace(tzinfo=datetime.UTC)
         return (at - datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)) // datetime.timedelta(milliseconds=1)

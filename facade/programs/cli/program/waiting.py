@@ -32,7 +32,8 @@ def ended(session: Session, task: Task) -> Task:
             while task["status"] == "running":
                 if end is not None and time.monotonic() + pause > end:
                     raise Failure(
-                        f"task {task['id']} has not ended within {session.timeout_s:g} s (--timeout): {_so_far(task)}; {goes_on}"
+                        f"task {task['id']} has not ended within {session.timeout_s:g} s (--timeout): "
+                        f"{_so_far(task)}; {goes_on}"
                     )
                 time.sleep(pause)
                 pause = min(SLOWEST_S, pause * 1.2)

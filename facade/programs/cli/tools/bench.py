@@ -119,8 +119,8 @@ class Bench:
 @click.command(
     "bench",
     cls=ApiCommand,
-    help=f"{REMOTE['bench'][1].capitalize()}. It makes a queue of its own, and deletes it. What it says is a lower bound: "
-    "this program needs more time for a message than the service does.",
+    help=f"{REMOTE['bench'][1].capitalize()}. It makes a queue of its own, and deletes it. What it says is a lower "
+    "bound: this program needs more time for a message than the service does.",
     context_settings=SETTINGS,
     examples=("leaseway bench", "leaseway bench --messages 50000 --batch 10 --senders 4 --receivers 4 -o json"),
 )

@@ -96,9 +96,12 @@ def _history(visit: Visit) -> dict[str, Any]:
         "span": visit.asked("span", "hour"),
         "found": found,
         "charts": [
-            ("in", "In the queue", _HELD, [(times[i], [found[name][i] for name in _HELD]) for i in range(first, len(times))]),
+            ("in", "In the queue", _HELD, [
+                (times[i], [found[name][i] for name in _HELD]) for i in range(first, len(times))
+            ]),
             ("done", f"Done in each {found['step_ms'] // 1000} s", list(done), [
-                (times[i], [_grown(column[i - 1], column[i]) for column in done.values() if column]) for i in range(first + 1, len(times))
+                (times[i], [_grown(column[i - 1], column[i]) for column in done.values() if column])
+                for i in range(first + 1, len(times))
             ]),
         ],
     }  # fmt: skip

@@ -191,7 +191,8 @@ async def form_of(request: Request) -> Form | Response:
     session = session_of(request)
     if session is None or not site_of(request).sessions.fits(session, form.get("csrf", [""])[0]):
         return _refused(
-            "This form is of a session that has ended, so nothing was done. Go back, load the page again, and repeat it."
+            "This form is of a session that has ended, so nothing was done. Go back, load the page again, "
+            "and repeat it."
         )
     return form
 

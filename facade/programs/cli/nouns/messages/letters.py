@@ -111,7 +111,8 @@ def copy(
     session.one(sent, name="id")
     if remove and sent["removed"] is None:
         raise Failure(
-            f"the copy {sent['id']} was sent; whether message {id} was deleted is not known: look with `leaseway message show`"
+            f"the copy {sent['id']} was sent; whether message {id} was deleted is not known: "
+            "look with `leaseway message show`"
         )
     if remove and not sent["removed"]:
         raise Failure(f"the copy {sent['id']} was sent, and message {id} was not deleted: it is leased, or settled")
