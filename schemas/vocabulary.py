@@ -17,40 +17,35 @@ DEFAULT_TAG: Final = "default"  # The name of tag 0: every queue has it, and it 
 
 # Numbers that more than one package or language counts with; the contract test of the scripts
 # compares the copies in Lua.
-BATCH_SPAN_MS: Final = (
-    30_000  # An atomic batch is torn when its last record is so much later than its first (docs/decisions/0002).
-)
+
+# An atomic batch is torn when its last record is so much later than its first
+# (docs/decisions/0002).
+BATCH_SPAN_MS: Final = 30_000
 BATCH_CLOCK_MARGIN_MS: Final = 10_000  # An unfinished batch is waited for so much longer than its span.
-LOG_TIME_MARGIN_MS: Final = (
-    60_000  # The broker's clock may differ so much from ours and Redis' when we look for a time in the log.
-)
-EARLY_OFFSETS: Final = (
-    10_000  # So far beyond a batch or a transaction of Kafka that is not whole yet a window takes what follows.
-)
-COMMIT_SPAN_MS: Final = (
-    30_000  # A committed message counts if it was appended so soon after its attempt began (docs/decisions/0022).
-)
-DEDUP_WINDOW_MS: Final = (
-    300_000  # FIFO: a message repeats one with the same id that was appended at most so long before.
-)
+# The broker's clock may differ so much from ours and Redis' when we look for a time in the log.
+LOG_TIME_MARGIN_MS: Final = 60_000
+# So far beyond a batch or a transaction of Kafka that is not whole yet a window takes what follows.
+EARLY_OFFSETS: Final = 10_000
+# A committed message counts if it was appended so soon after its attempt began
+# (docs/decisions/0022).
+COMMIT_SPAN_MS: Final = 30_000
+# FIFO: a message repeats one with the same id that was appended at most so long before.
+DEDUP_WINDOW_MS: Final = 300_000
 REMEMBERED_MOVES: Final = 20_000  # Of a unit: the newest moves whose second copies are known.
-OUTBOX_LIMIT: Final = (
-    20_000  # Journal entries that a unit may have which Kafka does not have: then its consumers are refused.
-)
-FAR_DELAY_MS: Final = (
-    300_000  # A message with a delay of so much or more is deferred, not kept in the window (docs/decisions/0021).
-)
+# Journal entries that a unit may have which Kafka does not have: then its consumers are refused.
+OUTBOX_LIMIT: Final = 20_000
+# A message with a delay of so much or more is deferred, not kept in the window
+# (docs/decisions/0021).
+FAR_DELAY_MS: Final = 300_000
 SLOT_MS: Final = 3_600_000  # A slot of the wheel has the pointers of what is due within so long.
 POINTERS_LIMIT: Final = 20_000  # Pointers of a unit that the wheel does not have yet: then nothing more is deferred.
-PARKED_MS: Final = (
-    4_000_000_000_000_000  # What is parked has as its time in Redis when its retention ends, and so much more.
-)
-LAST_MS: Final = (
-    253_402_300_799_000  # The last second of the year 9999: what comes later is no time for whoever reads a journal.
-)
-PRIORITIES: Final = (
-    16  # Levels of a queue with priority, 1 is received first; each has a partition of its own (docs/decisions/0018).
-)
+# What is parked has as its time in Redis when its retention ends, and so much more.
+PARKED_MS: Final = 4_000_000_000_000_000
+# The last second of the year 9999: what comes later is no time for whoever reads a journal.
+LAST_MS: Final = 253_402_300_799_000
+# Levels of a queue with priority, 1 is received first; each has a partition of its own
+# (docs/decisions/0018).
+PRIORITIES: Final = 16
 DEFAULT_PRIORITY: Final = 8  # Of a message that names none.
 MINUTE_MS: Final = 60_000
 # Of the meters: times are counted by these upper bounds, each 1.122 times the one before, from 0.1
@@ -63,36 +58,8 @@ P999: Final = 999  # Of a thousand.
 KEPT_MINUTES: Final = 60
 LATE_MS: Final = (KEPT_MINUTES + 2) * MINUTE_MS
 DAYS_FOLDER: Final = "days"  # Below a folder of reports: statistics of whole days, which the service tells.
-HEADER_NAME_CHARS: Final = (
-    256  # A longer header name of a native record is cut: dialects put names into HTTP headers and forms.
-)
-
-
-# Words that name no state and no event, as the code, the logs and the docs use them.
-WORDS: Final[Mapping[str, str]] = MappingProxyType({
-    "incarnation": "Twelve hex digits that name one life of a queue. A queue that is deleted and created again under "
-    "the same name has another incarnation, so nothing of the old one is taken for the new one's.",
-    "unit": "One partition of one incarnation of a queue. Each script works on one unit; a unit has one owner, and is "
-    "rebuilt by itself.",
-    "owner": "The worker that loads a unit's window and drains its outbox. It holds a lease of its own on the unit; "
-    "its epoch, which rises with each owner, keeps a former owner from writing.",
-    "generation": "A number of the state in Redis as a whole. A unit without it, or with another, does not serve "
-    "until it is rebuilt.",
-    "window": "What Redis holds of a unit: the messages that can be received next, and those that are leased. Its "
-    "bodies are bounded; the rest of the backlog is in Kafka alone.",
-    "cursor": "Of a tag in a unit: the first offset that the window has not taken in order.",
-    "nonce": "The number of a delivery: the seq of the journal entry that leased the message. A handle carries it, so "
-    "a handle of an earlier delivery is known as stale.",
-    "settle": "To end a message under a tag for good: it is acked, dead, expired, purged, deleted, moved or skipped.",
-    "floor": "Of a tag in a partition: the offset below which every message is settled. It never falls.",
-    "seq": "The number of a journal entry of a unit; there are no holes within a generation.",
-    "outbox": "The list in Redis of a unit's journal entries that Kafka does not have yet. The script that changes a "
-    "unit appends the entry in the same step.",
-    "drain": "To append the entries of an outbox to the journal, and to drop them from the outbox once Kafka has them.",
-    "snapshot": "The journal of a unit, folded up to one entry, so that a rebuild need not read all of it.",
-    "seal": "A number in Redis that says how many members a structure has. A script that finds another number knows "
-    "that Redis has lost something, and takes the unit out of service before it gives a wrong answer.",
-})  # fmt: skip
+# A longer header name of a native record is cut: dialects put names into HTTP headers and forms.
+HEADER_NAME_CHARS: Final = 256
 
 
 class MessageState(StrEnum):
@@ -102,9 +69,7 @@ class MessageState(StrEnum):
     READY = "ready"  # Receivable now. Entered by a send, a release, a lapse or a due delay; left by a receive.
     LEASED = "leased"  # With one consumer until its deadline. Left by ack, release, kill, lapse or return.
     PARKED = "parked"  # First of a group that is held back, because it was received too often.
-    SETTLED = (
-        "settled"  # Acked, dead, expired, purged, deleted or moved: never received again. The journal tells which.
-    )
+    SETTLED = "settled"  # Acked, dead, expired, purged, deleted or moved: never received again. The journal says which.
     STORED = "stored"  # In Kafka beyond the window of the tag: will be ready when the window gets there.
 
 
@@ -124,26 +89,14 @@ class EventKind(StrEnum):
     CLAIMED = "claimed"  # Held by a redrive task; times = until when. No delivery, counts nothing.
     MOVED = "moved"  # Settled: a redrive task has sent it on; reason = the id of the task, and the address of the copy.
     SKIPPED = "skipped"  # Settled unseen: undecodable, torn batch, or the second copy of a move; reason says which.
-    COPIED = (
-        "copied"  # The first copy of a move, whichever the window took first; reason = the move's key. Settles nothing.
-    )
-    FLOOR = (
-        "floor"  # All offsets below offsets[0] are settled, each for a reason told before, or not wanted by the tag.
-    )
+    COPIED = "copied"  # The first copy of a move, whichever the window took first; reason = its key. Settles nothing.
+    FLOOR = "floor"  # All offsets below offsets[0] are settled, each for a reason told before, or unwanted by the tag.
     RETURNED = "returned"  # No answer carried the delivery, so it counts nothing; times = when receivable again.
-    DEFERRED = (
-        "deferred"  # Due much later: the window has passed it, the wheel has a pointer to it; times = when it is due.
-    )
+    DEFERRED = "deferred"  # Due much later: the window has passed it, the wheel points to it; times = when it is due.
     BROUGHT = "brought"  # Was deferred, is in the window now; times = when it is due, reason = the mark, `ms:offset`.
-    CANCELLED = (
-        "cancelled"  # Settled before it was due, by the one who sent it; times = when it was due, if it was deferred.
-    )
-    RESCHEDULED = (
-        "rescheduled"  # Due at another time; times = that. Was it deferred until now, reason = when it was due.
-    )
-    PARKED = (
-        "parked"  # Received as often as its FIFO queue allows: its group is held back; times = when its retention ends.
-    )
+    CANCELLED = "cancelled"  # Settled by its sender before it was due; times = when it was due, if it was deferred.
+    RESCHEDULED = "rescheduled"  # Due at another time; times = that. If it was deferred, reason = when it was due.
+    PARKED = "parked"  # Received as often as its queue allows: its group is held back; times = when its retention ends.
     UNPARKED = "unparked"  # Parked no longer, and as if it had never been received; times = when receivable again.
 
 
@@ -160,18 +113,12 @@ ENDS: Final = frozenset((
     EventKind.RELEASED, EventKind.LAPSED, EventKind.ACKED, EventKind.DYING, EventKind.DEAD, EventKind.EXPIRED,
     EventKind.DELETED, EventKind.CLAIMED, EventKind.MOVED, EventKind.PARKED, EventKind.UNPARKED,
 ))  # Ends the delivery, or notices that it has ended.  # fmt: skip
-UNDOES: Final = frozenset(
-    (EventKind.RETURNED,)
-)  # Given back by the worker, since no answer carried it: the delivery was none.
-NOTES: Final = frozenset(
-    (
-        EventKind.COPIED,
-        EventKind.FLOOR,
-        EventKind.DEFERRED,
-        EventKind.BROUGHT,
-        EventKind.RESCHEDULED,
-    )
-)  # Bookkeeping: nothing happened to a message when it was written.
+# Given back by the worker, since no answer carried it: the delivery was none.
+UNDOES: Final = frozenset((EventKind.RETURNED,))
+# Bookkeeping: nothing happened to a message when it was written.
+NOTES: Final = frozenset((
+    EventKind.COPIED, EventKind.FLOOR, EventKind.DEFERRED, EventKind.BROUGHT, EventKind.RESCHEDULED,
+))  # fmt: skip
 
 
 class RetentionFrom(StrEnum):
@@ -195,24 +142,16 @@ class StaleReason(StrEnum):
     """Why a handle is good for nothing: what has become of its delivery."""
 
     SUPERSEDED = "superseded"  # The message was leased again: by another receive, or by the worker ahead of one.
-    RELEASED = (
-        "released"  # Nobody holds the message: it was given back, or unparked, or the delivery was lost with Redis.
-    )
-    SETTLED = (
-        "settled"  # The message is open no more: acked, dead, moved, deleted, purged, or older than the retention.
-    )
-    EXPIRED = (
-        "expired"  # The lease has run out and nobody has leased the message since; the caller asked not to count that.
-    )
+    RELEASED = "released"  # Nobody holds the message: given back, or unparked, or the delivery was lost with Redis.
+    SETTLED = "settled"  # The message is not open: acked, dead, moved, deleted, purged, or older than the retention.
+    EXPIRED = "expired"  # The lease has run out and nobody has leased the message since; the caller did not want that.
     CLAIMED = "claimed"  # A redrive task holds the message, or has held it last.
     DYING = "dying"  # The message is on its way to the dead-letter queue.
     PARKED = "parked"  # The message is the first of a parked group.
     USED = "used"  # The handle is for one use, and something has changed the lease since.
     TAG_GONE = "tag_gone"  # The tag of the handle was deleted.
     PARTITION_GONE = "partition_gone"  # The queue has no such partition.
-    QUEUE_REMADE = (
-        "queue_remade"  # The handle is of a queue that was deleted, whether or not there is one of that name again.
-    )
+    QUEUE_REMADE = "queue_remade"  # The handle is of a queue that was deleted, whether or not one has that name again.
 
 
 # What an answer calls each.
@@ -239,9 +178,7 @@ class Reason(StrEnum):
     COMMITTED = "committed"  # Of an origin: it came here by the commit of a transaction, whose id is its original id.
     LATE_COMMIT = "late_commit"  # A copy of a commit that came so late that another may have taken its place.
     NOT_LOADED = "not_loaded"  # Of a far message that was deleted or cancelled: the window had not come to it.
-    REBUILT = (
-        "rebuilt"  # Of a floor at 0: the unit begins a new life; entries with a lower seq that come later do not count.
-    )
+    REBUILT = "rebuilt"  # Of a floor at 0: the unit begins a new life; later entries with a lower seq do not count.
 
 
 class TaskStatus(StrEnum):
@@ -384,9 +321,7 @@ class Role(StrEnum):
 
     MEMBER = "member"  # Nothing more: its principal's own queues, and those with which it was given a right.
     READER = "reader"  # Look at every queue of the account, and at no message; change nothing.
-    OPERATOR = (
-        "operator"  # All that level `admin` allows, but for `unmask`, and metrics, on every queue of the account.
-    )
+    OPERATOR = "operator"  # All that level `admin` allows, but for `unmask`, and metrics, on each queue of the account.
     ADMIN = "admin"  # Everything; of an account, all with its queues, keys and users.
 
 

@@ -252,9 +252,8 @@ def _merged(
 ) -> Iterator[Pointer]:
     """Pointers after the mark and up to a time, in order, each once."""
     after = (found.ms, found.offset)
-    here = itertools.chain.from_iterable(
-        slot.between(loader.unit, after, until) for slot in slots
-    )  # an hour after the other
+    # One hour after the other.
+    here = itertools.chain.from_iterable(slot.between(loader.unit, after, until) for slot in slots)
     return (pointer for pointer, _ in itertools.groupby(heapq.merge(_between(pointers, after, until), here)))
 
 

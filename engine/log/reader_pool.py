@@ -28,9 +28,9 @@ READERS = 8
 # has not heard from the broker since, and one that is not new makes room for another: were each to
 # fail by itself first, a pool of idle readers would fail its users for minutes after Kafka is back.
 _OLD_S = 5.0
-_REST_AFTER_S = (
-    1.0  # An idle reader at the end of its partition would go on polling the broker, and hold what it read ahead.
-)
+# An idle reader at the end of its partition would go on polling the broker, and hold what it read
+# ahead.
+_REST_AFTER_S = 1.0
 
 
 class Readers:

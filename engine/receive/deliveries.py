@@ -192,9 +192,8 @@ class Deliveries:
                 f"Kafka did not give message {unread[0]} of topic {queue.topic}, partition {part.partition}"
             )
         if absent and queue.record.fifo:
-            part.made = [
-                d for d in part.made if d.offset < min(absent)
-            ]  # what stands behind it in its group has to wait for it
+            # What stands behind it in its group has to wait for it.
+            part.made = [d for d in part.made if d.offset < min(absent)]
         await self._drop_expired(queue, tag, part)
 
     def _build(

@@ -15,9 +15,7 @@ class LetterOutcome(StrEnum):
 
     MOVED = "moved"  # The queue that it was to go to has it.
     LEASED = "leased"  # It could not be moved: a consumer had it.
-    NO_DESTINATION = (
-        "no_destination"  # It could not be moved: its queue is gone, or whoever started the task may not send there.
-    )
+    NO_DESTINATION = "no_destination"  # It could not be moved: its queue is gone, or the task may not send there.
     REFUSED = "refused"  # It could not be moved: its queue does not take it.
     GONE = "gone"  # It was chosen, and somebody else has settled it, or Kafka has it no more.
     SKIPPED = "skipped"  # It was chosen, and is not such a letter as the task moves, or can't be read.

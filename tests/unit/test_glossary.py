@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from schemas.vocabulary import WORDS, EntryStatus, EventKind, MessageState, Reason, StaleReason
-from tests.docs.glossary import page
+from schemas.vocabulary import EntryStatus, EventKind, MessageState, Reason, StaleReason
+from tests.docs.glossary import WORDS, page
 
 KEPT = ("unit", "window", "floor", "seal", "outbox", "nonce", "incarnation", "settle", "drain")
 CONCEPTS = ("Queue", "Tag", "Lease", "Handle", "Group", "Parked group", "Transaction", "Journal", "Window")

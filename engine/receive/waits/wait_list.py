@@ -96,9 +96,8 @@ class WaitList:
         self.turn = 0
         self.most = MAX_PER_CALL * min(partitions, MAX_PARALLEL)
         self.last = 0  # messages of the last calls, if several shared them
-        self.rests: dict[
-            int, float
-        ] = {}  # partitions whose bodies could not be read just now: until when they are not asked
+        # Partitions whose bodies could not be read just now: until when they are not asked.
+        self.rests: dict[int, float] = {}
 
     def wait(self, waiter: Waiter) -> None:
         """Somebody waits: they are served now, or when something may be due."""

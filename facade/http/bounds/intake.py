@@ -12,9 +12,8 @@ from facade.http.asgi import ClientGone, DirectBody
 from facade.http.bounds.shares import GAVE_WAY, Share, Shares
 from facade.http.problem import ProblemError
 
-BODY_BYTES = (
-    16 * 1024 * 1024
-)  # of one request: 100 messages x 1 MiB x base64 would be 140 MB; who sends large ones sends fewer
+# Of one request: 100 messages x 1 MiB x base64 would be 140 MB; who sends large ones sends fewer.
+BODY_BYTES = 16 * 1024 * 1024
 HELD_REQUESTS = 25_000  # in hand at once, long polls too; each costs some KiB whatever its body
 
 

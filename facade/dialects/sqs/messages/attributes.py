@@ -40,9 +40,8 @@ _NUMBER = re.compile(
 )
 # What UTF-8 has beyond #x9 | #xA | #xD | #x20 to #xD7FF | #xE000 to #xFFFD | #x10000 to #x10FFFF.
 _CONTROLS = set(range(0x20)) - set(b"\t\n\r")
-_MARKED = bytes(
-    0x7F if byte in _CONTROLS else byte for byte in range(256)
-)  # a table that changes them only: half the time of deleting
+# A table that changes them only takes half the time of deleting.
+_MARKED = bytes(0x7F if byte in _CONTROLS else byte for byte in range(256))
 _LAST_TWO = ("\ufffe".encode(), "\uffff".encode())
 
 
