@@ -4,7 +4,7 @@ constructed and joined.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
@@ -32,7 +32,7 @@ from facade.http.log.access_log import AccessLog
 from facade.http.metrics import Metrics
 from facade.http.schema_registry import Registry
 from facade.http.sockets.library import chosen
-from facade.http.sockets.routes import EMQ, NATIVE, SQS, AllLanes
+from facade.http.sockets.routes import EMQ, NATIVE, SQS, AllLanes, Lanes
 
 if TYPE_CHECKING:
     from ssl import SSLContext
@@ -96,6 +96,15 @@ def _metrics(settings: Settings, engine: Engine, bounds: Bounds) -> Metrics:
     )
 
 
+def _lanes(dialects: Sequence[Dialect], counts: Metrics, hosts: Hosts | None) -> dict[int, Lanes]:
+    """What knows the requests that the native library has read, by dialect."""
+    return {
+        LANES[type(one)]: one.lanes(counts, hosts)
+        for one in dialects
+        if isinstance(one, SqsDialect | EmqDialect | NativeDialect)
+    }
+
+
 def create_app(settings: Settings, engine: Engine | None = None, tls: SSLContext | None = None) -> ASGIApp:
     """The ASGI app of one worker. Its lifespan starts and stops the engine, which is made from
     `settings` if not given. `tls` is for the RocketMQ port.
@@ -122,25 +131,16 @@ def create_app(settings: Settings, engine: Engine | None = None, tls: SSLContext
     uses = chosen(settings.native, settings.audit, settings.tls_cert, settings.tls_key).state
 
     def rest(serve: Serve) -> ASGIApp:
-        described = (
-            *native.OPERATIONS,
-            *health.operations(uses, lambda: intake.state),
-            *metrics.operations(counts),
-            *Registry(settings.topic_prefix).operations(),
-        )
+        served = (*health.operations(uses, lambda: intake.state), *metrics.operations(counts))
+        described = (*native.OPERATIONS, *served, *Registry(settings.topic_prefix).operations())
         document = document_of(described)
         peers = peers_of(settings.auth, settings.trust_proxy)
-        return fastapi_app(
-            verbs, (*described, *documents(document, settings.console_url)), serve, peers, document, lifespan
-        )
+        operations = (*described, *documents(document, settings.console_url))
+        return fastapi_app(verbs, operations, serve, peers, document, lifespan)
 
     hosts = Hosts(settings.hosts) if settings.auth == "open" else None
     dialects = [make(verbs, settings) for make in DIALECTS]
-    lanes = {
-        LANES[type(one)]: one.lanes(counts, hosts)
-        for one in dialects
-        if isinstance(one, SqsDialect | EmqDialect | NativeDialect)
-    }
+    lanes = _lanes(dialects, counts, hosts)
     routes, trusts, access = None, settings.trust_proxy == "yes", AccessLog(settings.access_log_every)
     if not of_settings(settings):
         signed, traced = settings.auth != "open", tracing is not None

@@ -11,9 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import chain
 from types import MappingProxyType
-from typing import Any, Final
-
-from msgspec.structs import replace
+from typing import Final
 
 from state.errors import StateLost
 from state.keys import Unit, wake_channel, wake_up
@@ -27,7 +25,6 @@ from state.replies import (
     Dying,
     Extended,
     Killed,
-    Leased,
     Loaded,
     LoadEntry,
     Next,
@@ -35,47 +32,13 @@ from state.replies import (
     Probed,
     Received,
     State,
+    received_of,
 )
-from state.unit_caller import UnitCaller
+from state.unit_caller import FIFO, UnitCaller
 
-# Kinds of units, as the scripts that receive name them.
-_STANDARD, _FIFO = b"STANDARD", b"FIFO"
 _ALL_STANDARD: Mapping[int, bytes] = MappingProxyType({})
 # So often a receive asks again, for a unit that is of another kind than the last one that it saw.
 _KIND_CHANGES = 4
-
-
-def _received(reply: list[Any], parked: Sequence[int] = ()) -> Received:
-    _, now, nonce, head_ms, cursor, open_count, leased_count, hungry, rows, dying, *first = reply
-    leased = [Leased(*rows[i : i + 5]) for i in range(0, len(rows), 5)] if rows else []
-    if first and first[2]:
-        deadline_ms, fresh, since = first
-        times = map(int, since.split())
-        leased = [one if one.packed else replace(one, since_ms=next(times)) for one in leased]
-        leased += [
-            Leased(offset, 1, now, deadline_ms, b"", since_ms) for offset, since_ms in zip(fresh, times, strict=True)
-        ]
-        if rows:
-            leased.sort(key=lambda one: one.offset)
-    return Received(
-        now_ms=now,
-        nonce=nonce,
-        wait_ms=None if head_ms < 0 else head_ms - now if head_ms > now else 0,
-        head_ms=None if head_ms < 0 else head_ms,
-        cursor=cursor,
-        open=open_count,
-        in_flight=leased_count,
-        hungry=hungry == 1,
-        full=hungry == 2,
-        leased=leased,
-        dying=[_dying(dying[i : i + 7]) for i in range(0, len(dying), 7)] if dying else [],
-        parked=parked,
-    )
-
-
-def _dying(row: list[Any]) -> Dying:
-    offset, count, first, nonce, again, reason, body = row
-    return Dying(offset, count, first, nonce, again, reason.decode(), body)
 
 
 class LeaseScripts:
@@ -140,8 +103,7 @@ class LeaseScripts:
     ) -> Received:
         """Leases up to `max` due messages, of a unit without groups those visible at `until_ms`
         already (0 = now), and no more than `at_once` says: one call counts what is in flight in all
-        partitions and leases. At that bound the answer is `full`. Raises StateLost, also when
-        another partition that is counted has lost its state.
+        partitions and leases; at that bound the answer is `full`. Raises StateLost.
         """
         keys = self.units.of(unit)
         names, arguments = receive_call(
@@ -149,7 +111,7 @@ class LeaseScripts:
             queue_lease=queue_lease_ms, max_receive_count=max_receive_count,
             retention=self.units.keep_ms(retention_ms), move_ms=move_ms, max_in_flight=at_once.max_in_flight,
         )  # fmt: skip
-        counted = self._counted(unit, tag, at_once.partitions) if at_once.max_in_flight else ()
+        counted = self.units.counted(unit, tag, at_once.partitions) if at_once.max_in_flight else ()
         for _ in range(_KIND_CHANGES):
             kind = self.units.kinds.get(unit, _ALL_STANDARD).get(tag)
             if kind is None:
@@ -157,16 +119,15 @@ class LeaseScripts:
             else:
                 t = keys.tag(tag)
                 grouped = (*names, t.order, t.groups, *counted)
-                if kind == _FIFO:
-                    reply = await self.units.scripts.run(
-                        "receive_fifo", grouped, (*arguments, at_once.per_group, at_once.park_count)
-                    )
+                if kind == FIFO:
+                    groups = (at_once.per_group, at_once.park_count)
+                    reply = await self.units.scripts.run("receive_fifo", grouped, (*arguments, *groups))
                 else:
                     reply = await self.units.scripts.run("receive_fair", grouped, arguments)
             if reply[0] == b"OK":
-                return _received(reply[:10], reply[10]) if kind == _FIFO else _received(reply)
+                return received_of(reply[:10], reply[10]) if kind == FIFO else received_of(reply)
             # Only Redis knows of which kind a unit is: one becomes fair with its first group.
-            self._note_kind(unit, tag, reply[0])
+            self.units.note_kind(unit, tag, reply[0])
         raise StateLost("receive: the unit changes its kind at each look")
 
     async def pick(
@@ -194,28 +155,12 @@ class LeaseScripts:
             max_receive_count=max_receive_count, retention=self.units.keep_ms(retention_ms), move_ms=move_ms,
             max_in_flight=at_once.max_in_flight,
         )  # fmt: skip
-        counted = self._counted(unit, tag, at_once.partitions) if at_once.max_in_flight else ()
+        counted = self.units.counted(unit, tag, at_once.partitions) if at_once.max_in_flight else ()
         t = keys.tag(tag)
         reply = await self.units.scripts.run("pick", (*names, t.order, t.groups, *counted), (*arguments, *offsets))
-        if reply[0] == _FIFO:
+        if reply[0] == FIFO:
             raise ValueError(f"pick: {unit} is a FIFO unit, whose groups have an order")
-        return _received(reply)
-
-    def _counted(self, unit: Unit, tag: int, partitions: int) -> Sequence[str]:
-        """The keys by which a script counts what is leased of a tag."""
-        names: list[str] = []
-        for partition in range(partitions):
-            keys = self.units.of(Unit(unit.incarnation, partition))
-            t = keys.tag(tag)
-            names += (keys.meta, t.visible, t.delayed)
-        return names
-
-    def _note_kind(self, unit: Unit, tag: int, kind: bytes) -> None:
-        kinds = self.units.kinds.setdefault(unit, {})
-        if kind == _STANDARD:
-            kinds.pop(tag, None)
-        else:
-            kinds[tag] = kind
+        return received_of(reply)
 
     async def probe(self, unit: Unit, generation: int, tag: int, *, times: int = 0, now_ms: int = 0) -> Probed:
         """When a receive would find something, and the first `times` times of what is visible.

@@ -5,9 +5,10 @@ clock.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from schemas.records import OpenDelivery, Totals
 
@@ -306,3 +307,37 @@ class Entry(Struct, frozen=True):
     offsets: list[int]
     times: list[int]
     reason: str
+
+
+def received_of(reply: list[Any], parked: Sequence[int] = ()) -> Received:
+    """What a script that receives has answered; `parked`: the groups that it has parked."""
+    _, now, nonce, head_ms, cursor, open_count, leased_count, hungry, rows, dying, *first = reply
+    leased = [Leased(*rows[i : i + 5]) for i in range(0, len(rows), 5)] if rows else []
+    if first and first[2]:
+        deadline_ms, fresh, since = first
+        times = map(int, since.split())
+        leased = [one if one.packed else replace(one, since_ms=next(times)) for one in leased]
+        leased += [
+            Leased(offset, 1, now, deadline_ms, b"", since_ms) for offset, since_ms in zip(fresh, times, strict=True)
+        ]
+        if rows:
+            leased.sort(key=lambda one: one.offset)
+    return Received(
+        now_ms=now,
+        nonce=nonce,
+        wait_ms=None if head_ms < 0 else head_ms - now if head_ms > now else 0,
+        head_ms=None if head_ms < 0 else head_ms,
+        cursor=cursor,
+        open=open_count,
+        in_flight=leased_count,
+        hungry=hungry == 1,
+        full=hungry == 2,
+        leased=leased,
+        dying=[_dying(dying[i : i + 7]) for i in range(0, len(dying), 7)] if dying else [],
+        parked=parked,
+    )
+
+
+def _dying(row: list[Any]) -> Dying:
+    offset, count, first, nonce, again, reason, body = row
+    return Dying(offset, count, first, nonce, again, reason.decode(), body)

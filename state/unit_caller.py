@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from time import time_ns
 from typing import Final
 
@@ -12,6 +12,9 @@ from state.redis.connection import Connection
 from state.redis.script_caller import ScriptCaller
 from state.redis.scripts import Script
 from state.replies import Window
+
+# Kinds of units, as the scripts that receive name them.
+STANDARD, FIFO = b"STANDARD", b"FIFO"
 
 
 class UnitCaller:
@@ -68,3 +71,20 @@ class UnitCaller:
         """A unit's queue is gone."""
         self._keys.pop(unit, None)
         self.kinds.pop(unit, None)
+
+    def counted(self, unit: Unit, tag: int, partitions: int) -> Sequence[str]:
+        """Returns the keys by which a script counts what is leased of a tag."""
+        names: list[str] = []
+        for partition in range(partitions):
+            keys = self.of(Unit(unit.incarnation, partition))
+            t = keys.tag(tag)
+            names += (keys.meta, t.visible, t.delayed)
+        return names
+
+    def note_kind(self, unit: Unit, tag: int, kind: bytes) -> None:
+        """Notes of which kind a script has found a unit under a tag."""
+        kinds = self.kinds.setdefault(unit, {})
+        if kind == STANDARD:
+            kinds.pop(tag, None)
+        else:
+            kinds[tag] = kind

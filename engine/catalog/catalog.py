@@ -278,15 +278,9 @@ class Catalog(Tables):
         """Holds the right to change what is called `name`, with all records applied. Raises
         QueueInUse after WAIT_S.
         """
+        of = self._connection, self._settings.topic_prefix, f"control:{name}"
         try:
-            async with lock(
-                self._connection,
-                self._settings.topic_prefix,
-                f"control:{name}",
-                hold_ms=HOLD_MS,
-                wait_s=WAIT_S,
-                lost_s=deadline.STATE_S,
-            ) as hold:
+            async with lock(*of, hold_ms=HOLD_MS, wait_s=WAIT_S, lost_s=deadline.STATE_S) as hold:
                 await self.sync()
                 self.held(name, True)
                 try:

@@ -4,7 +4,7 @@ the dead-letter queue; one or up to 100 at a time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -69,18 +69,10 @@ class Leases:
         counts = late is Late.ALWAYS or (late is Late.BY_QUEUE and not queue.record.fifo)
         counts = counts and not queue.record.max_in_flight  # another message may have its place
         wanted = dict(zip(texts, entries, strict=True))
-        now_ms = await self._by_unit.now_ms(queue, until) if any(entry.in_all_s is not None for entry in entries) else 0
-        too_long = {
-            text: error
-            for text, handle in zip(good, handles, strict=True)
-            if (error := _too_long(wanted[text], handle, now_ms))
-        }
-        if too_long:
-            if all_or_none:
-                raise next(iter(too_long.values()))
+        if any(entry.in_all_s is not None for entry in entries):
+            now_ms = await self._by_unit.now_ms(queue, until)
+            good, handles, too_long = _bounded(wanted, good, handles, now_ms, all_or_none=all_or_none)
             refused = {**refused, **too_long}
-            handles = [handle for text, handle in zip(good, handles, strict=True) if text not in too_long]
-            good = [text for text in good if text not in too_long]
         leases, exact = self._leases, any(handle.until_ms for handle in handles)
 
         async def call(unit: Unit, g: int, tag: int, indexes: Sequence[int]) -> list[tuple[str, int]]:
@@ -143,6 +135,25 @@ def _extended(handle: Handle, lease_ms: int, *, exact: bool) -> tuple[int, ...]:
     """What `extend` gets of a handle."""
     row = (handle.offset, handle.nonce, lease_ms)
     return (*row, handle.until_ms) if exact else row
+
+
+def _bounded(
+    wanted: Mapping[str, ExtendEntry],
+    texts: Sequence[str],
+    handles: Sequence[Handle],
+    now_ms: int,
+    *,
+    all_or_none: bool,
+) -> tuple[list[str], list[Handle], dict[str, InvalidValue]]:
+    """The handles whose leases may end so late, and why others may not; with `all_or_none` that is
+    raised.
+    """
+    pairs = list(zip(texts, handles, strict=True))
+    refused = {text: error for text, handle in pairs if (error := _too_long(wanted[text], handle, now_ms))}
+    if refused and all_or_none:
+        raise next(iter(refused.values()))
+    kept = [(text, handle) for text, handle in pairs if text not in refused]
+    return [text for text, _ in kept], [handle for _, handle in kept], refused
 
 
 def _too_long(entry: ExtendEntry, handle: Handle, now_ms: int) -> InvalidValue | None:

@@ -150,11 +150,9 @@ class Settlements:
         words = await self._by_unit.each(queue, handles, call, WORDS, until)
         self._by_unit.note_ended(self._meters.times.acked, handles, words)
         if queue.record.durable_acks:
-            # Not within the call: a loss of state while waiting must not make the ack again, which
-            # is done.
-            await asyncio.gather(
-                *(self._wait_journaled(queue, partition, seq, durable_until) for partition, seq in written)
-            )
+            # Not in the call: a loss of state while waiting must not repeat an ack that is done.
+            waits = [self._wait_journaled(queue, partition, seq, durable_until) for partition, seq in written]
+            await asyncio.gather(*waits)
         if queue.record.max_in_flight:
             self._receivable(queue.incarnation, -1, 0)
         elif queue.record.fifo:

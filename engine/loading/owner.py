@@ -90,16 +90,14 @@ class UnitOwner:
         self._background = Background()
         self.workers_changed: Signal[[]] = Signal()
         self.turns = Turns(deferrals, self._background, self._guard)
-        jobs: dict[str, tuple[Callable[[], Awaitable[None]], float]] = {
-            "own": (self._own_all, TICK_S),
-            "drain": (self._drain_all, DRAIN_S),
-            "poll_ends": (self._poll_ends, ENDS_S),
-            "turn": (lambda: self.turns.start_due(self.owned.values()), TURNS_S),
-            "report_lag": (lambda: self._lag.commit(list(self.owned.values())), FLOORS_S),
-            "count_workers": (self._count_workers, COUNT_S),
-        }
+        quiet = (StateError, Unavailable)
         self._services = [
-            Periodic(name, job, every_s, quiet=(StateError, Unavailable)) for name, (job, every_s) in jobs.items()
+            Periodic("own", self._own_all, TICK_S, quiet=quiet),
+            Periodic("drain", self._drain_all, DRAIN_S, quiet=quiet),
+            Periodic("poll_ends", self._poll_ends, ENDS_S, quiet=quiet),
+            Periodic("turn", lambda: self.turns.start_due(self.owned.values()), TURNS_S, quiet=quiet),
+            Periodic("report_lag", lambda: self._lag.commit(list(self.owned.values())), FLOORS_S, quiet=quiet),
+            Periodic("count_workers", self._count_workers, COUNT_S, quiet=quiet),
         ]
 
     async def start(self) -> None:

@@ -184,15 +184,8 @@ class Mover:
                     f"the claim on {queue.topic}/{partition}/{held.offset} expired before it could be moved; "
                     "it will be retried"
                 )
-            message = _moved(queue, tag, held, from_id, kind)
-            value = encode(message)
             to = target_partition(target, held, from_id, tag)
-            appended = await self._log.append(target.topic, to, value)
-            reached("move.appended")
-            copy = MessageId(target.incarnation, to, appended.offset).address
-            entry = load_entry(target, appended.offset, appended.timestamp_ms, message, value)
-            await self._write_through.write(target, to, [entry])
-            reached("move.loaded")
+            copy = await self._append(target, to, _moved(queue, tag, held, from_id, kind))
         reached("move.before_settle")
         unit = queue.units[partition]
         pairs = [(held.offset, held.nonce)]
@@ -206,6 +199,16 @@ class Mover:
         if kind == EventKind.MOVED:
             self._counters.count("messages_moved_total")
         return copy
+
+    async def _append(self, target: Queue, partition: int, message: Message) -> str:
+        """Appends a copy and loads it; returns its address. Raises LogUnavailable."""
+        value = encode(message)
+        appended = await self._log.append(target.topic, partition, value)
+        reached("move.appended")
+        entry = load_entry(target, appended.offset, appended.timestamp_ms, message, value)
+        await self._write_through.write(target, partition, [entry])
+        reached("move.loaded")
+        return MessageId(target.incarnation, partition, appended.offset).address
 
 
 async def _outcomes_of(moves: dict[int, Coroutine[Any, Any, Moved]], *, in_turn: bool) -> dict[int, Moved]:

@@ -22,7 +22,7 @@ from engine.plane import library as lib
 from engine.plane.library import COUNTS_BYTES, MAY_SEND, MAY_SEND_ATTRIBUTES, Library, until_back
 from engine.plane.link import Link
 from engine.plane.service import PAUSE_S, service
-from engine.plane.whys import CHANGED, KEY_ENDS, OFF, VERBS, of_all, of_queue, of_settings, of_tag
+from engine.plane.whys import CHANGED, KEY_ENDS, OFF, VERBS, ends_ms, of_all, of_queue, of_settings, of_tag
 from engine.receive.returns import REST_MS
 from engine.rules.queue import Queue
 from engine.rules.rights import Targets, WaitBound
@@ -31,7 +31,6 @@ from engine.shapes import Principal
 from engine.window.window import AHEAD_S, MOVER_LEASE_MS
 from runtime.clock import now_ms
 from runtime.signals import Signal
-from schemas.filters import matches
 from schemas.records import TagRecord
 from schemas.vocabulary import FAR_DELAY_MS, Verb
 from state.redis.calls import Templates
@@ -130,9 +129,8 @@ class Plane:
         if self._refusal:
             return
         try:
-            library.start_plane(
-                service(self._settings, self._connection.options(), self._kafka(), metrics_s, line_every)
-            )
+            parts = service(self._settings, self._connection.options(), self._kafka(), metrics_s, line_every)
+            library.start_plane(parts)
         except (OSError, EngineError) as error:
             self.why = str(error)
             logger.warning("action=plane on=no reason=%s", error)
@@ -219,38 +217,25 @@ class Plane:
         key = self._catalog.keys.get(by.key_id)
         if key is None:
             return 0
-        ends = [
-            end
-            for end in (key.expires_at_ms, key.previous_until_ms if by.proof == hash(key.previous_secret) else 0)
-            if end
-        ]
-        if not ends:
+        until_ms = ends_ms(key, by.proof)
+        if not until_ms:
             return 0
-        left_ms = min(ends) - now_ms() - LONGEST_WAIT_MS
+        left_ms = until_ms - now_ms() - LONGEST_WAIT_MS
         return left_ms if left_ms > 0 else -1
 
     def _opened(self, queue: Queue) -> int:
         assert self._library is not None
         number = next(self._numbers)
-        tags = {tag.id: tag for tag in queue.tags}
         name = self._wakes_as()
         alone = name is None
-        mask = (
-            "".join("1" if matches(tag.filter, {}) else "0" for tag in queue.tags)
-            if queue.tag_mask is None
-            else queue.tag_mask
-        )
+        mask = queue.plain_mask() if queue.tag_mask is None else queue.tag_mask
         generation = self._catalog.generation
         loads = [self._templates.load(unit, generation, queue.tag_ids, name) for unit in queue.units]
-        told = [
-            number,
-            bytes.fromhex(queue.incarnation),
-            [self._tag(queue, tag, alone=alone) for tag in queue.tags],
-            queue.topic.encode(),
-        ]
+        calls = [self._tag(queue, tag, alone=alone) for tag in queue.tags]
+        told = [number, bytes.fromhex(queue.incarnation), calls, queue.topic.encode()]
         told += [mask.encode(), int(alone), secrets.randbelow(len(loads)), loads, int(queue.record.durable_acks)]
         self._library.tell(lib.OPEN, told)
-        self._open[number] = Opened(number, queue, tags, generation)
+        self._open[number] = Opened(number, queue, {tag.id: tag for tag in queue.tags}, generation)
         self._used[number] = monotonic()
         self._of[queue.incarnation] = number
         if self._watched[queue.incarnation]:
@@ -324,11 +309,8 @@ class Plane:
     def watch(self, incarnation: str, waiting: int) -> None:
         """So many more (or fewer) receives wait for a queue in Python: the plane wakes them."""
         before, self._watched[incarnation] = self._watched[incarnation], self._watched[incarnation] + waiting
-        if (
-            bool(before) != bool(self._watched[incarnation])
-            and self._library is not None
-            and (number := self._of.get(incarnation))
-        ):
+        turned = bool(before) != bool(self._watched[incarnation])
+        if turned and self._library is not None and (number := self._of.get(incarnation)):
             self._library.tell(lib.WATCH, [number, int(not before)])
         if not self._watched[incarnation]:
             del self._watched[incarnation]

@@ -9,6 +9,7 @@ from typing import Final
 from engine.plane.library import MAY_ACK, MAY_EXTEND, MAY_RECEIVE, MAY_RELEASE, MAY_SEND
 from engine.rules.queue import Queue
 from engine.settings import EngineSettings
+from schemas.records import KeyRecord
 from schemas.vocabulary import Verb
 
 # What the library says, in the order of native/src/plane/whys.rs.
@@ -78,3 +79,9 @@ def of_queue(queue: Queue) -> dict[Verb, str]:
 def of_tag(queue: Queue, tag: int) -> dict[Verb, str]:
     """As `of_queue`, of requests that name a tag."""
     return of_queue(queue) or ({Verb.RECEIVE: PAUSED} if tag in queue.paused else {})
+
+
+def ends_ms(key: KeyRecord, proof: int) -> int:
+    """Returns when a key ends by which somebody has proved who they are (epoch ms); 0 = never."""
+    previous_ms = key.previous_until_ms if proof == hash(key.previous_secret) else 0
+    return min((end for end in (key.expires_at_ms, previous_ms) if end), default=0)

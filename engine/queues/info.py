@@ -54,8 +54,14 @@ class Info:
         ids = [tag.id for tag in tags]
         await asyncio.gather(*(self._show(queue.incarnation, number) for number in ids))
         looks = asyncio.gather(
-            *(self._window.call(queue, lambda g, u=unit: self._upkeep.info(u, g, ids)) for unit in queue.units)
-        )  # type: ignore[misc]
+            *(
+                self._window.call(
+                    queue,
+                    lambda g, u=unit: self._upkeep.info(u, g, ids),  # type: ignore[misc]
+                )
+                for unit in queue.units
+            )
+        )
         parts = [(queue.topic, p) for p in range(len(queue.units))]
         # Without its ends nobody knows what is stored, and whoever scales or alarms by 0 is misled.
         ends, units = await asyncio.gather(self._log.end_offsets(parts), looks)

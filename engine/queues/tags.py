@@ -82,15 +82,8 @@ class Tags:
             queue = self._records.known(name)
             old = queue.by_name.get(tag)
             if old is not None:
-                if old.id == DEFAULT or (
-                    old.filter,
-                    old.user_attributes,
-                    old.read_qps,
-                    as_asked(old.redrive_policy),
-                ) != (
-                    *asked,
-                    redrive_policy,
-                ):
+                has = (old.filter, old.user_attributes, old.read_qps, as_asked(old.redrive_policy))
+                if old.id == DEFAULT or has != (*asked, redrive_policy):
                     raise TagExists(f"queue {name!r} has a tag {tag!r} with other settings", field="tag", given=tag)
                 return queue, old, False
             check_range("tags", len(queue.tags), 0, MAX_TAGS)

@@ -334,24 +334,19 @@ class Browse:
         record = (await self._messages.read_at(queue.topic, partition, [offset])).get(offset)
         message = _decoded(record)
         wanted = _wanted(queue, partition, offset, message) if unreceived else ""
-        dues = (
-            [0] * len(queue.tags)
-            if record is None or message is None
-            else far_dues(queue, record.timestamp_ms, message)
-        )
+        dues = [0] * len(queue.tags)
+        if record is not None and message is not None:
+            dues = far_dues(queue, record.timestamp_ms, message)
         word = await self._window.call(
             queue, lambda g: self._store.deferred.delete(unit, g, queue.tag_ids, offset, dues, wanted=wanted)
         )
+        given = text[:100]
         if word == "busy":
-            raise MessageLeased(
-                f"message {text[:100]!r} is leased; delete it with its handle", field="id", given=text[:100]
-            )
+            raise MessageLeased(f"message {given!r} is leased; delete it with its handle", field="id", given=given)
         if word == "received":
-            raise MessageLeased(
-                f"message {text[:100]!r} was received; delete it with its handle", field="id", given=text[:100]
-            )
+            raise MessageLeased(f"message {given!r} was received; delete it with its handle", field="id", given=given)
         if word == "settled":
-            raise MessageNotFound(f"message {text[:100]!r} is settled under all tags", field="id", given=text[:100])
+            raise MessageNotFound(f"message {given!r} is settled under all tags", field="id", given=given)
 
 
 def _wanted(queue: Queue, partition: int, offset: int, message: Message | None) -> str:

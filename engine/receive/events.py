@@ -85,12 +85,7 @@ class Events:
         """
         place = _Place() if next is None else _place_of(next)
         events = [self._sent(peeked)] if next is None else []
-        partition, message = peeked.partition, peeked.message
-        wanting = {
-            tag.id: tag.name
-            for tag in tags
-            if tag.start_offsets[partition] <= peeked.offset and matches(tag.filter, message.attributes)
-        }
+        partition, wanting = peeked.partition, _wanting(tags, peeked)
         unit = queue.units[partition]
         part, key = (self._catalog.journal_topic, self._journal.partition_of(unit)), journal_key(unit)
         is_current = await self._is_journaled(queue, partition)
@@ -208,3 +203,12 @@ def _place_of(token: str) -> _Place:
     if not (0 <= place.offset < 2**53 and 0 <= place.since_ms < 2**53):
         raise InvalidValue("next is not what a page of events has given out", field="next", given=token[:100])
     return place
+
+
+def _wanting(tags: Sequence[TagRecord], peeked: Peeked) -> dict[int, str]:
+    """The names of the tags that want a message, by id."""
+    return {
+        tag.id: tag.name
+        for tag in tags
+        if tag.start_offsets[peeked.partition] <= peeked.offset and matches(tag.filter, peeked.message.attributes)
+    }

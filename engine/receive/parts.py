@@ -68,24 +68,18 @@ def wire_receives(
     journaled: Journaled,
 ) -> ReceiveParts:
     """Builds them; nothing is started. `empty_plane` gives back what the plane has leased ahead."""
-    store, catalog, targets, counters, settings = (
-        ground.store,
-        ground.catalog,
-        ground.targets,
-        ground.counters,
-        ground.settings,
-    )
+    store, catalog, counters, settings = ground.store, ground.catalog, ground.counters, ground.settings
     ids, calls, scripts, receiving = window.ids, window.window, ground.store.leases, wait_lists.background
     returns = Returns(scripts, calls, ids, window.receivable, counters, lambda work: receiving.start(work, "give back"))
     deliveries = Deliveries(
         scripts, calls, ids, window.body_source, returns, lambda work: receiving.start(work, "return")
     )
-    poller = Poller(scripts, targets, calls, counters, loads.note_receive, loads.load_soon, move)
+    poller = Poller(scripts, ground.targets, calls, counters, loads.note_receive, loads.load_soon, move)
     completing = Completing(catalog, deliveries, returns, empty_plane)
     serving = Serving(catalog, poller, completing, activity, receiving, loads.refresh)
     heard: Signal[[str, int, int]] = Signal()
     wake = Wake(settings.redis_url, settings.topic_prefix, store.units.name, heard)
-    browse = Browse(ground.log, store, targets, calls, ids, loads.refresh)
+    browse = Browse(ground.log, store, ground.targets, calls, ids, loads.refresh)
     filtered = FilteredReceives(store, calls, browse, poller, completing, loads.refresh)
     long_polls = LongPolls(wait_lists, serving.serve, wake, returns, receiving)
     short_polls = ShortPolls(poller, completing, loads.refresh)

@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 from engine.errors import TagNotFound
 from engine.rules.masks.mask import Mask
 from schemas.accounts import account_of
+from schemas.filters import matches
 from schemas.identity import BadIdentity, Handle, MessageId, ids_of
 from schemas.records import QueueRecord, TagRecord
 from schemas.records.settings import BLOCK, PARK, RedrivePolicy
@@ -88,6 +89,10 @@ class Queue:
         self.hides = Mask(record.mask) if record.mask else None
         # Of every message; None = it depends on the message, for a tag has a filter.
         self.tag_mask = "1" * len(record.tags) if all(tag.filter is None for tag in record.tags) else None
+
+    def plain_mask(self) -> str:
+        """Returns a digit for each tag: 1 = it wants a message without attributes."""
+        return "".join("1" if matches(tag.filter, {}) else "0" for tag in self.tags)
 
     def tag(self, name: str | None) -> TagRecord:
         """The tag of that name, None = the default tag. Raises TagNotFound."""

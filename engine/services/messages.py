@@ -87,8 +87,7 @@ class MessageService:
         """Leases up to `max` messages; waits up to `wait_ms` for the first. None = the queue's
         settings. Raises Overloaded, TooManyInFlight, NotAllowedOnQueue.
 
-        `filter`: only messages that fit; the others stay for other receives of the tag. Not on a
-        FIFO queue.
+        `filter`: only messages that fit; others stay for other receives. Not on a FIFO queue.
 
         `attempt` names a receive of a FIFO queue: repeated, it is answered as before
         (engine/handles/attempts.py); others ignore it.
@@ -107,9 +106,8 @@ class MessageService:
         operation = Operation.LONG_RECEIVE if waits else Operation.SHORT_RECEIVE
         if attempt is not None and found.record.fifo and at.id not in found.paused:
             late = partial(LogUnavailable, "Kafka does not give what the attempt was answered")
-            again = await before(
-                self._gate.send_until(), self._attempts.again(found, at, by.id, attempt, lease_ms), late
-            )
+            answered = self._attempts.again(found, at, by.id, attempt, lease_ms)
+            again = await before(self._gate.send_until(), answered, late)
             if again:
                 self._gate.note(found.incarnation, at.id, operation, len(again), began)
                 return again
@@ -288,10 +286,7 @@ class MessageService:
             raise NotAllowedOnQueue(
                 f"the queue {name!r} that the message came from is gone: name a destination", field="destination"
             )
-        is_hidden_there = not self._gate.may(by, Verb.UNMASK, target) and all(
-            mask.is_part_of(target.hides) for mask in masks
-        )
-        if masks and not (is_hidden_there or self._gate.may(by, Verb.RECEIVE, found)):
+        if masks and not (self._hides(by, target, masks) or self._gate.may(by, Verb.RECEIVE, found)):
             raise masked(by, found, f"copy it to queue {name!r}")
         entry = edit(message)
         if target.record.fifo and entry.dedup_id is None:
@@ -300,6 +295,10 @@ class MessageService:
         (sent,) = await self.send(by, name, [entry])
         sent = structs.replace(sent, body_md5="") if masks else sent
         return Copied(sent, name, await self._removed(found, id, until) if remove else False)
+
+    def _hides(self, by: Principal, queue: Queue, masks: Sequence[Mask]) -> bool:
+        """Whether a queue hides from `by` all that the masks hide."""
+        return not self._gate.may(by, Verb.UNMASK, queue) and all(mask.is_part_of(queue.hides) for mask in masks)
 
     def _masks(self, by: Principal, queue: Queue, message: Message) -> list[Mask]:
         """What hides something of a message from `by`."""

@@ -131,21 +131,17 @@ class Front:
             return
         started = perf_counter() - WAITED_S.get()
         number = request_ids.begin(short=exchange.short_id)
-        audit, outcome = self._audit, OK
-        asked: Any = (
-            None if audit is None else audit.begin(address_of(scope, exchange.headers, trusted=self._trusts_proxy))
-        )
+        audit, outcome, trusted = self._audit, OK, self._trusts_proxy
+        asked: Any = None if audit is None else audit.begin(address_of(scope, exchange.headers, trusted=trusted))
         if self._spans is not None:
             self._spans.begin(scope, exchange.headers)
-        direct = direct_of(scope)
+        direct, most = direct_of(scope), exchange.most_bytes
         unsent: Callable[[], None] | None = None
         try:
             by = _by_head(exchange, scope["method"])
-            body = self._intake.take_buffered(direct, exchange.most_bytes)
+            body = self._intake.take_buffered(direct, most)
             if body is None:
-                body = await self._intake.read(
-                    exchange.headers, receive, exchange.most_bytes, self._holder(scope, exchange, by)
-                )
+                body = await self._intake.read(exchange.headers, receive, most, self._holder(scope, exchange, by))
             try:
                 by = exchange.principal(body) if by is None else by
                 call = exchange.start(by, body) if len(body) <= LONG_BYTES else await self._started(exchange, by, body)

@@ -98,12 +98,7 @@ class RedriveStep:
         if worked.waits is not None or is_short:
             await asyncio.sleep(0.2)
         if worked.stored and worked.waits is not None and self._waited_s(task, partition, worked.waits) > WAIT_S:
-            place = f"{queue.incarnation}/{partition}/{worked.waits}"
-            return failed(
-                task,
-                f"the message {place} lies behind more messages of queue {queue.name!r} than its window takes: "
-                "move or receive those first",
-            )
+            return _stuck(task, queue, f"{queue.incarnation}/{partition}/{worked.waits}")
         return task
 
     def _waited_s(self, task: TaskRecord, partition: int, offset: int) -> float:
@@ -183,3 +178,12 @@ def _unread(task: TaskRecord, partition: int, end: int, there: set[int], worked:
 
 def failed(task: TaskRecord, failure: str) -> TaskRecord:
     return msgspec.structs.replace(task, status=TaskStatus.FAILED, failure=failure)
+
+
+def _stuck(task: TaskRecord, queue: Queue, place: str) -> TaskRecord:
+    """The task, which has failed: no window takes a message so far behind others."""
+    return failed(
+        task,
+        f"the message {place} lies behind more messages of queue {queue.name!r} than its window takes: "
+        "move or receive those first",
+    )

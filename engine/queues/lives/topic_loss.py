@@ -119,9 +119,12 @@ class TopicGuard:
     async def _seen(self, queue: Queue) -> list[int]:
         tag = queue.tag_ids[0]
         looks = [
-            await self._window.call(queue, lambda g, u=unit: self._store.leases.probe(u, g, tag))
+            await self._window.call(
+                queue,
+                lambda g, u=unit: self._store.leases.probe(u, g, tag),  # type: ignore[misc]
+            )
             for unit in queue.units
-        ]  # type: ignore[misc]
+        ]
         return [look.cursor for look in looks]
 
     async def _renew(self, queue: Queue, count: int | None, topic_id: str | None, change: Change) -> None:

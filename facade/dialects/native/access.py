@@ -12,6 +12,8 @@ from msgspec import UNSET, structs
 from facade.dialects.native.reference import examples
 from facade.dialects.native.wire.keys import (
     CreateKeyBody,
+    GrantReply,
+    GrantsReply,
     KeyReply,
     KeysReply,
     NewKeyReply,
@@ -19,15 +21,10 @@ from facade.dialects.native.wire.keys import (
     RightsReply,
     RotateKeyBody,
     SetKeyBody,
-)
-from facade.dialects.native.wire.render import key_reply, user_reply
-from facade.dialects.native.wire.replies import (
-    GrantReply,
-    GrantsReply,
-    SharedQueueReply,
-    SharedQueuesReply,
     UserReply,
 )
+from facade.dialects.native.wire.render import key_reply, user_reply
+from facade.dialects.native.wire.replies import SharedQueueReply, SharedQueuesReply
 from facade.dialects.native.wire.shapes import ContactsBody, GrantBody, ListQueuesQuery, UserQuotaBody
 from facade.dialects.native.wire.units import KEY_RULE, PRINCIPAL_RULE, QUEUE_RULE, TAG_RULE, to_ms
 from facade.http.operation import Answer, Call, Operation
@@ -86,9 +83,8 @@ async def get_rights(engine: Engine, call: Call) -> Answer:
     """Who asks, and what they may do that is about no queue."""
     by = call.by
     may = await engine.callers.rights(by)
-    return Answer(
-        RightsReply(principal=by.id, key_id=by.key_id, role=Role.ADMIN if by.admin else by.role, may=list(may))
-    )
+    role = Role.ADMIN if by.admin else by.role
+    return Answer(RightsReply(principal=by.id, key_id=by.key_id, role=role, may=list(may)))
 
 
 async def get_queue_rights(engine: Engine, call: Call) -> Answer:
@@ -120,13 +116,10 @@ async def get_user(engine: Engine, call: Call) -> Answer:
 async def set_contacts(engine: Engine, call: Call) -> Answer:
     """Note how to reach a user."""
     body: ContactsBody = call.body
-    return await _user(
-        engine,
-        call,
-        await engine.callers.set_contacts(
-            call.by, call.path["user"], body.display_name, body.email, body.phone, body.webhook
-        ),
+    user = await engine.callers.set_contacts(
+        call.by, call.path["user"], body.display_name, body.email, body.phone, body.webhook
     )
+    return await _user(engine, call, user)
 
 
 async def set_user_quota(engine: Engine, call: Call) -> Answer:
@@ -172,11 +165,8 @@ async def rotate_key(engine: Engine, call: Call) -> Answer:
     """Give an access key another secret; a key may do so for itself."""
     grace_ms = to_ms(call.body.grace_seconds)
     assert grace_ms is not None
-    return Answer(
-        NewKeyReply(
-            key_id=call.path["key"], secret=await engine.callers.rotate_key(call.by, call.path["key"], grace_ms)
-        )
-    )
+    secret = await engine.callers.rotate_key(call.by, call.path["key"], grace_ms)
+    return Answer(NewKeyReply(key_id=call.path["key"], secret=secret))
 
 
 async def delete_key(engine: Engine, call: Call) -> Answer:

@@ -128,18 +128,8 @@ def claim_of(asked: Asked) -> Claim | None:
             SIGNATURE_DOES_NOT_MATCH, f"The date in the credential's scope is not that of the request, {at_text}."
         )
     payload = _last(headers, "x-amz-content-sha256") or None
-    return Claim(
-        key_id,
-        day,
-        region,
-        at,
-        at_text,
-        signed,
-        parts["Signature"],
-        _canonical(asked, headers, signed),
-        payload,
-        expires,
-    )
+    canonical = _canonical(asked, headers, signed)
+    return Claim(key_id, day, region, at, at_text, signed, parts["Signature"], canonical, payload, expires)
 
 
 def claimed_key_id(authorization: bytes, query: bytes) -> str | None:

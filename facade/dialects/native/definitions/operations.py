@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from facade.dialects.native.definitions.translate import definitions_of, difference_reply, document
 from facade.dialects.native.definitions.wire import AppliedReply, ApplyQuery, DefinitionsBody, DefinitionsQuery
-from facade.dialects.native.reference import examples
+from facade.dialects.native.reference.examples_watching import DEFINITIONS
 from facade.http.operation import Answer, Call, Operation
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ OPERATIONS = (
         summary="Queues, tags, levels, alert policies and users as one document",
         run=get_definitions,
         replies={200: DefinitionsBody},
-        example=examples.DEFINITIONS["get_definitions"],
+        example=DEFINITIONS["get_definitions"],
         query=DefinitionsQuery,
     ),
     Operation(
@@ -46,7 +46,7 @@ OPERATIONS = (
         summary="Create and change what differs from a document; `dry_run` says what would be done",
         run=put_definitions,
         replies={200: AppliedReply},
-        example=examples.DEFINITIONS["put_definitions"],
+        example=DEFINITIONS["put_definitions"],
         body=DefinitionsBody,
         query=ApplyQuery,
         bulky=True,

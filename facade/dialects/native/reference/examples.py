@@ -10,19 +10,19 @@ from facade.dialects.native.wire.settings import settings_reply
 from facade.http.operation import Example
 from schemas.records.settings import EffectiveSettings
 
-_AT = 1_767_225_600_000
+AT = 1_767_225_600_000
 _ID = "5f1c0f8e-9a3b-8c10-8000-00000000012a"
 _HANDLE = "bGVhc2V3YXkgaGFuZGxl"
 _BODY = '{"order": 17}'
 _ATTRIBUTES = {"kind": {"type": "string", "value": "retail"}, "logo": {"type": "binary", "value_base64": "iVBORw=="}}
-_FILTER = {"operator": "AND", "conditions": [{"name": "kind", "type": "string", "value": "retail"}]}
-_POLICY = {"dead_letter_queue": "orders-dead", "max_receive_count": 5}
-_POLICY_SHOWN = {**_POLICY, "stopped": ""}
+FILTER = {"operator": "AND", "conditions": [{"name": "kind", "type": "string", "value": "retail"}]}
+POLICY = {"dead_letter_queue": "orders-dead", "max_receive_count": 5}
+_POLICY_SHOWN = {**POLICY, "stopped": ""}
 _TAG = {
     "name": "billing",
-    "created_at_ms": _AT,
-    "start_at_ms": _AT,
-    "filter": _FILTER,
+    "created_at_ms": AT,
+    "start_at_ms": AT,
+    "filter": FILTER,
     "user_attributes": {},
     "backlog": 12,
     "ready": 9,
@@ -37,8 +37,8 @@ _TAG = {
 _QUEUE = {
     "name": "orders",
     "owner": "shop",
-    "created_at_ms": _AT,
-    "modified_at_ms": _AT,
+    "created_at_ms": AT,
+    "modified_at_ms": AT,
     **settings_reply(EffectiveSettings(partitions=4, user_attributes={"team": "shop"})),
     "redrive_policy": _POLICY_SHOWN,
     "paused": None,
@@ -50,29 +50,29 @@ _DELIVERY = {
     "handle": _HANDLE,
     "body": _BODY,
     "attributes": _ATTRIBUTES,
-    "sent_at_ms": _AT,
+    "sent_at_ms": AT,
     "receive_count": 1,
-    "first_received_at_ms": _AT + 5,
-    "next_visible_at_ms": _AT + 30_005,
+    "first_received_at_ms": AT + 5,
+    "next_visible_at_ms": AT + 30_005,
     "partition": 0,
     "offset": 298,
     "sender": "shop",
 }
 _PEEKED = {**{name: value for name, value in _DELIVERY.items() if name != "handle"}, "state": "leased"}
-_PAUSE = {"by": "shop", "at_ms": _AT, "reason": "the database is down"}
+_PAUSE = {"by": "shop", "at_ms": AT, "reason": "the database is down"}
 _TASK = {
     "id": "6f2b7c1e",
     "status": "running",
     "source": "orders-dead",
     "destination": None,
-    "filter": _FILTER,
+    "filter": FILTER,
     "choice": {"reason": "exhausted", "text": "4711"},
     "rate": 100,
     "moved": 250,
     "failed": 0,
     "total": 400,
-    "created_at_ms": _AT,
-    "modified_at_ms": _AT + 2500,
+    "created_at_ms": AT,
+    "modified_at_ms": AT + 2500,
     "failure": "",
 }
 
@@ -99,16 +99,16 @@ HOT = {
                 {"body": _BODY, "attributes": {"kind": "retail", "logo": _ATTRIBUTES["logo"]}, "delay_seconds": 0.25}
             ]
         },
-        {"messages": [{"id": _ID, "body_md5": "0d5bcbf1ba5ad7e4a8ffa3dd9a6b3a6f", "sent_at_ms": _AT}]},
+        {"messages": [{"id": _ID, "body_md5": "0d5bcbf1ba5ad7e4a8ffa3dd9a6b3a6f", "sent_at_ms": AT}]},
     ),
     "receive": Example(
         {"tag": "billing", "max": 10, "wait_seconds": 20, "lease_seconds": 30}, {"messages": [_DELIVERY]}
     ),
     "ack": Example({"handles": [_HANDLE]}, _results()),
     "extend": Example(
-        {"entries": [{"handle": _HANDLE, "lease_seconds": 60}]}, _results(next_visible_at_ms=_AT + 60_000)
+        {"entries": [{"handle": _HANDLE, "lease_seconds": 60}]}, _results(next_visible_at_ms=AT + 60_000)
     ),
-    "release": Example({"handles": [_HANDLE], "delay_seconds": 5}, _results(next_visible_at_ms=_AT + 5000)),
+    "release": Example({"handles": [_HANDLE], "delay_seconds": 5}, _results(next_visible_at_ms=AT + 5000)),
     "kill": Example({"handles": [_HANDLE], "reason": "no such customer"}, _results()),
 }
 _USER = {
@@ -134,12 +134,12 @@ LOOK = {
     "message_events": Example(
         reply={
             "events": [
-                {"kind": "sent", "at_ms": _AT, "by": "shop"},
-                {"kind": "leased", "at_ms": _AT + 5, "tag": "billing", "receive_count": 1, "until_ms": _AT + 30_005},
-                {"kind": "dying", "at_ms": _AT + 9, "tag": "billing", "receive_count": 1, "reason": "killed"},
+                {"kind": "sent", "at_ms": AT, "by": "shop"},
+                {"kind": "leased", "at_ms": AT + 5, "tag": "billing", "receive_count": 1, "until_ms": AT + 30_005},
+                {"kind": "dying", "at_ms": AT + 9, "tag": "billing", "receive_count": 1, "reason": "killed"},
                 {
                     "kind": "dead",
-                    "at_ms": _AT + 20,
+                    "at_ms": AT + 20,
                     "tag": "billing",
                     "receive_count": 1,
                     "queue": "orders-dead",
@@ -147,7 +147,7 @@ LOOK = {
                 },
             ],
             "complete": True,
-            "since_ms": _AT,
+            "since_ms": AT,
             "next": None,
             "scanned": 4,
             "cut": None,
@@ -158,7 +158,7 @@ LOOK = {
         {
             "id": "7a0d3b52-11c4-8000-8000-000000000a3f",
             "body_md5": "0d5bcbf1ba5ad7e4a8ffa3dd9a6b3a6f",
-            "sent_at_ms": _AT,
+            "sent_at_ms": AT,
             "queue": "orders",
             "copied_from": _ID,
             "removed": True,
@@ -170,7 +170,7 @@ LOOK = {
 }
 QUEUES = {
     "create_queue": Example(
-        {"name": "orders", "delay_seconds": 0, "lease_seconds": 30, "redrive_policy": _POLICY}, _QUEUE
+        {"name": "orders", "delay_seconds": 0, "lease_seconds": 30, "redrive_policy": POLICY}, _QUEUE
     ),
     "list_queues": Example(reply={"queues": ["orders", "orders-dead"], "next": None}),
     "get_queue": Example(reply=_QUEUE),
@@ -181,12 +181,12 @@ QUEUES = {
     "resume": Example(),
     "copy_queue": Example({"target": "orders-2"}, {**_QUEUE, "name": "orders-2"}),
     "get_redrive_policy": Example(reply=_POLICY_SHOWN),
-    "set_redrive_policy": Example(_POLICY, _POLICY_SHOWN),
+    "set_redrive_policy": Example(POLICY, _POLICY_SHOWN),
     "delete_redrive_policy": Example(),
-    "create_tag": Example({"name": "billing", "start_at_ms": 0, "filter": _FILTER}, _TAG),
+    "create_tag": Example({"name": "billing", "start_at_ms": 0, "filter": FILTER}, _TAG),
     "list_tags": Example(reply={"tags": [_TAG]}),
     "delete_tag": Example(),
-    "seek": Example({"to_ms": _AT}, _TAG),
+    "seek": Example({"to_ms": AT}, _TAG),
     "pause_tag": Example({"reason": "the database is down"}, _PAUSE),
     "resume_tag": Example(),
 }
@@ -198,10 +198,10 @@ _TRANSACTION = {
     "producer_group": "payments",
     "principal": "shop",
     "messages": 1,
-    "prepared_at_ms": _AT,
+    "prepared_at_ms": AT,
     "checks": 0,
     "checks_left": 15,
-    "next_check_at_ms": _AT + 6_000,
+    "next_check_at_ms": AT + 6_000,
     "decided_at_ms": None,
     "decided_by": "",
     "reason": "",
@@ -209,7 +209,7 @@ _TRANSACTION = {
 }
 _DECIDED = {
     **_TRANSACTION,
-    "decided_at_ms": _AT + 250,
+    "decided_at_ms": AT + 250,
     "decided_by": "shop",
     "reason": "answered",
     "checks_left": 0,
@@ -220,12 +220,12 @@ _WEBHOOK = {
     "producer_group": "payments",
     "owner": "shop",
     "url": "https://shop.example.com/checks",
-    "modified_at_ms": _AT,
+    "modified_at_ms": AT,
 }
 _CHECK = {
     "id": f"{_TRANSACTION_ID}-1",
     "number": 1,
-    "transaction": {**_TRANSACTION, "checks": 1, "checks_left": 14, "next_check_at_ms": _AT + 66_000},
+    "transaction": {**_TRANSACTION, "checks": 1, "checks_left": 14, "next_check_at_ms": AT + 66_000},
     "messages": [{"body": _BODY, "attributes": {}}],
 }
 TRANSACTIONS = {
@@ -248,15 +248,15 @@ _PARKED = {
     "partition": 0,
     "offset": 298,
     "receive_count": 5,
-    "first_received_at_ms": _AT + 5,
-    "expires_at_ms": _AT + 345_600_000,
+    "first_received_at_ms": AT + 5,
+    "expires_at_ms": AT + 345_600_000,
     "held": 12,
 }
 TASKS = {
     "list_parked": Example(reply={"groups": [_PARKED], "next": None}),
     "unpark": Example({"group": "user-17", "tag": "billing"}, {"unparked": True}),
-    "redrive": Example({"filter": _FILTER, "reason": "exhausted", "text": "4711", "rate": 100}, _TASK),
-    "preview_redrive": Example({"filter": _FILTER, "source": "orders"}, _PREVIEW),
+    "redrive": Example({"filter": FILTER, "reason": "exhausted", "text": "4711", "rate": 100}, _TASK),
+    "preview_redrive": Example({"filter": FILTER, "source": "orders"}, _PREVIEW),
     "redrive_all": Example({"reason": "killed", "rate": 100}, {"tasks": [_TASK], "next": None}),
     "preview_redrive_all": Example({"reason": "killed"}, {"previews": [_PREVIEW]}),
     "list_tasks": Example(reply={"tasks": [_TASK], "next": None}),
@@ -269,11 +269,11 @@ _KEY = {
     "principal": "billing",
     "admin": False,
     "role": "member",
-    "created_at_ms": _AT,
+    "created_at_ms": AT,
     "expires_at_ms": 0,
     "disabled": False,
     "previous_until_ms": 0,
-    "last_used_at_ms": _AT,
+    "last_used_at_ms": AT,
 }
 RIGHTS = {
     "get_rights": Example(
@@ -321,90 +321,4 @@ RIGHTS = {
     "set_key": Example({"disabled": True}, {**_KEY, "disabled": True}),
     "rotate_key": Example({"grace_seconds": 3600}, {"key_id": "billing-service", "secret": "kept-by-you"}),
     "delete_key": Example(),
-}
-_WATCHED = {"tag": "billing", "subject": "receive_request", "measurement": "latency_p999", "threshold": 500}
-_ALERT = {"id": "a1f2e3d4c5b6", **_WATCHED, "added_at_ms": _AT, "firing": False, "since_ms": None}
-_EVENT = {
-    "id": "0123456789ab-a1f2e3d4c5b6-1767225660000",
-    "change": "fired",
-    "at_ms": _AT + 60_000,
-    **_WATCHED,
-    "value": 812.8,
-}
-_ROW = {"tag": None, "subject": "send_request", "requests": 1440, "messages": 14400}
-_NONE = {"released": [None, 0], "dead": [None, 0]}
-_TIMES = {"latency_ms": 4.182, "latency_p999_ms": 31.623, "latency_max_ms": 64.02}
-_AUDITED = {
-    "id": "0123456789ab-7",
-    "at_ms": _AT,
-    "principal": "shop",
-    "key_id": "shop-1",
-    "peer": "10.0.0.1",
-    "operation": "native.purge",
-    "verb": "purge",
-    "queue": "orders",
-    "tag": "",
-    "subject": "",
-    "outcome": "done",
-    "status": 204,
-    "error": "",
-    "request_id": "3f1c7a0e-6a55-4d0b-9c59-8f6e0f7c3b21",
-    "suppressed": 0,
-}
-WATCHING = {
-    "add_alert": Example(_WATCHED, _ALERT),
-    "list_alerts": Example(reply={"alerts": [{**_ALERT, "firing": True, "since_ms": _AT + 60_000}]}),
-    "list_alert_events": Example(reply={"events": [{**_EVENT, "told": "told", "note": "webhook 200; mail"}]}),
-    "delete_alert": Example(),
-    "list_audit": Example(reply={"records": [_AUDITED], "next": None, "scanned": 1, "cut": None}),
-    "get_daily_statistics": Example(reply={"enabled": True}),
-    "set_daily_statistics": Example({"enabled": True}, {"enabled": True}),
-    "statistics": Example(
-        reply={"queue": "orders", "day": "2026-01-01", "complete": True, "rows": [{**_ROW, **_TIMES}]}
-    ),
-    "history": Example(
-        reply={
-            "queue": "orders",
-            "step_ms": 10_000,
-            "as_of_ms": _AT,
-            "at_ms": [_AT - 10_000, _AT],
-            **{name: [None, 0] for name in ("delayed", "parked", "stored")},
-            "ready": [None, 7],
-            "leased": [None, 2],
-            "oldest_at_ms": [None, _AT - 60_000],
-            "sent": [None, 1440],
-            "tags": [
-                {"name": "default", "received": [None, 1434], "redelivered": [None, 3], "acked": [None, 1431], **_NONE}
-            ],
-        }
-    ),
-    "query_metric": Example(reply={"metric": "send_request.count", "points": [{"at_ms": _AT, "value": 24}]}),
-}
-_DEFINED = {
-    "version": 1,
-    "queues": [
-        {
-            "name": "orders",
-            "lease_seconds": 60,
-            "redrive_policy": _POLICY,
-            "tags": [{"name": "billing", "filter": _FILTER}],
-            "grants": [{"principal": "billing", "level": "handle", "tag": "billing"}],
-            "alerts": [_WATCHED],
-            "daily_statistics": False,
-        }
-    ],
-    "users": [{"name": "billing", "email": "billing@example.com", "queues": 20}],
-}
-_CHANGED = {
-    "action": "change",
-    "kind": "queue",
-    "name": "orders",
-    "queue": None,
-    "field": "lease_seconds",
-    "before": 30,
-    "after": 60,
-}
-DEFINITIONS = {
-    "get_definitions": Example(reply=_DEFINED),
-    "put_definitions": Example(_DEFINED, {"dry_run": False, "changes": [_CHANGED]}),
 }

@@ -1,4 +1,4 @@
-"""Bodies of requests and replies on access keys."""
+"""Bodies of requests and replies on access keys, rights and users."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import Annotated
 
 from msgspec import UNSET, Meta, UnsetType
 
-from facade.dialects.native.wire.replies import Made, Reply, about
+from facade.dialects.native.wire.replies import Count, Made, Reply, about
 from facade.dialects.native.wire.shapes import Body
 from facade.dialects.native.wire.units import Moment, Name, Seconds, Whole, one_of, within
-from schemas.vocabulary import Role
+from schemas.vocabulary import Level, Role
 
 KeyRole = Annotated[str, one_of(Role, "What it may on every queue. Default of a new key: member.")]
 Expires = Annotated[Whole, within("expires_at_ms", "From when on it counts no more (epoch ms); 0 = never.")]
@@ -88,3 +88,44 @@ class QueueRightsReply(Reply, frozen=True, kw_only=True):
     queue: Annotated[str, about("The queue.")]
     may: Annotated[list[str], about("The verbs that they may do with it, where they name no tag.")]
     tags: Annotated[dict[str, list[str]], about("By tag: the verbs about messages of a tag that they may do under it.")]
+
+
+class GrantReply(Reply, frozen=True, kw_only=True):
+    """What a principal may do with a queue."""
+
+    principal: Annotated[str, about("Who it is.")]
+    level: Annotated[str, one_of(Level, "What it may do.")]
+
+
+class GrantsReply(Reply, frozen=True, kw_only=True):
+    """Every principal that was given a level; owner and administrators need none."""
+
+    grants: Annotated[list[GrantReply], about("The levels, by principal.")]
+
+
+class UseReply(Reply, frozen=True, kw_only=True):
+    """What a user has."""
+
+    queues: Annotated[Count, about("Queues.")]
+    read_qps: Annotated[Count, about("The sum of their quotas of receives.")]
+    write_qps: Annotated[Count, about("The sum of their quotas of sends.")]
+    partitions: Annotated[Count, about("Their partitions.")]
+    bytes_today: Annotated[Count, about("About the bytes sent on this UTC day; 0 while nothing bounds them.")]
+
+
+class UserReply(Reply, frozen=True, kw_only=True):
+    """A user: contacts, quotas over all their queues (0 = no bound), and what they have."""
+
+    name: Annotated[str, about("Who it is.")]
+    display_name: Annotated[str, about("What people call the user.")]
+    email: Annotated[str, about("Where alerts go.")]
+    phone: Annotated[str, about("A number.")]
+    read_qps: Annotated[Count, about("Receives a second.")]
+    write_qps: Annotated[Count, about("Sends a second.")]
+    queues: Annotated[Count, about("Queues that the user may have.")]
+    partitions: Annotated[Count, about("Partitions that they may have.")]
+    daily_bytes: Annotated[Count, about("Bytes sent on a UTC day.")]
+    waits: Annotated[Count, about("Receives that wait at a worker.")]
+    webhook: Annotated[str, about("A URL to which alerts are posted.")]
+    webhook_secret: Annotated[str, about("What the service signs them with; empty without a webhook.")]
+    used: Annotated[UseReply, about("What the user has.")]

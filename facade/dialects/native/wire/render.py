@@ -24,7 +24,7 @@ from engine.shapes import (
     UserUse,
     Webhook,
 )
-from facade.dialects.native.wire.keys import KeyReply
+from facade.dialects.native.wire.keys import KeyReply, UseReply, UserReply
 from facade.dialects.native.wire.replies import (
     AttributeReply,
     ChoiceReply,
@@ -45,8 +45,6 @@ from facade.dialects.native.wire.replies import (
     SentReply,
     TagReply,
     TaskReply,
-    UseReply,
-    UserReply,
 )
 from facade.dialects.native.wire.settings import QueueReply, settings_reply
 from facade.dialects.native.wire.transaction_replies import (

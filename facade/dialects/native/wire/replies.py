@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from facade.dialects.native.wire.units import Moment, one_of
-from schemas.vocabulary import DEATHS, Level, MessageState, PolicyFault, Reason, StaleReason, TaskStatus
+from schemas.vocabulary import DEATHS, MessageState, PolicyFault, Reason, StaleReason, TaskStatus
 
 Span = Annotated[float, Meta(ge=0, description="Seconds.")]
 Count = Annotated[int, Meta(ge=0)]
@@ -363,44 +363,3 @@ class TaskReply(Reply, frozen=True, kw_only=True):
     created_at_ms: Made
     modified_at_ms: Changed
     failure: Annotated[str, about("Why it failed; empty = it did not.")]
-
-
-class GrantReply(Reply, frozen=True, kw_only=True):
-    """What a principal may do with a queue."""
-
-    principal: Annotated[str, about("Who it is.")]
-    level: Annotated[str, one_of(Level, "What it may do.")]
-
-
-class GrantsReply(Reply, frozen=True, kw_only=True):
-    """Every principal that was given a level; owner and administrators need none."""
-
-    grants: Annotated[list[GrantReply], about("The levels, by principal.")]
-
-
-class UseReply(Reply, frozen=True, kw_only=True):
-    """What a user has."""
-
-    queues: Annotated[Count, about("Queues.")]
-    read_qps: Annotated[Count, about("The sum of their quotas of receives.")]
-    write_qps: Annotated[Count, about("The sum of their quotas of sends.")]
-    partitions: Annotated[Count, about("Their partitions.")]
-    bytes_today: Annotated[Count, about("About the bytes sent on this UTC day; 0 while nothing bounds them.")]
-
-
-class UserReply(Reply, frozen=True, kw_only=True):
-    """A user: contacts, quotas over all their queues (0 = no bound), and what they have."""
-
-    name: Annotated[str, about("Who it is.")]
-    display_name: Annotated[str, about("What people call the user.")]
-    email: Annotated[str, about("Where alerts go.")]
-    phone: Annotated[str, about("A number.")]
-    read_qps: Annotated[Count, about("Receives a second.")]
-    write_qps: Annotated[Count, about("Sends a second.")]
-    queues: Annotated[Count, about("Queues that the user may have.")]
-    partitions: Annotated[Count, about("Partitions that they may have.")]
-    daily_bytes: Annotated[Count, about("Bytes sent on a UTC day.")]
-    waits: Annotated[Count, about("Receives that wait at a worker.")]
-    webhook: Annotated[str, about("A URL to which alerts are posted.")]
-    webhook_secret: Annotated[str, about("What the service signs them with; empty without a webhook.")]
-    used: Annotated[UseReply, about("What the user has.")]
