@@ -137,7 +137,8 @@ def main() -> None:
     options = parser.parse_args()
     for session in options.session or [0]:
         if session:
-            settings.ONLY_SESSION_MS = settings.AFTER_KILL["broker.session.timeout.ms"] = str(session)  # type: ignore[misc]
+            settings.AFTER_KILL["broker.session.timeout.ms"] = str(session)
+            settings.ONLY_SESSION_MS = str(session)  # type: ignore[misc]
         with tempfile.TemporaryDirectory() as folder, running_services(told_of_fences(Path(folder))) as services:
             print(json.dumps({"session_ms": session, **asyncio.run(measure(services, options))}), flush=True)
 

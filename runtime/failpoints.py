@@ -89,7 +89,8 @@ BEFORE_APPEND: Final = frozenset(
 )  # fmt: skip
 
 _SPEC = re.compile(
-    r"(?P<name>[a-z_.]+)=(?P<action>kill|raise|stop|sleep:(?P<ms>\d{1,6}))(?:\*(?P<times>\d{1,6}))?(?:@(?P<file>[^,*]+))?\Z"
+    r"(?P<name>[a-z_.]+)=(?P<action>kill|raise|stop|sleep:(?P<ms>\d{1,6}))"
+    r"(?:\*(?P<times>\d{1,6}))?(?:@(?P<file>[^,*]+))?\Z"
 )
 
 

@@ -102,8 +102,8 @@ class LeaseScripts:
         now_ms: int = 0,
     ) -> Received:
         """Leases up to `max` due messages, of a unit without groups those visible at `until_ms`
-        already (0 = now), and no more than `at_once` says: one call counts what is in flight in all
-        partitions and leases; at that bound the answer is `full`. Raises StateLost.
+        already (0 = now), within `at_once`: one call counts what is in flight in all partitions and
+        leases; at that bound the answer is `full`. Raises StateLost, of what is counted too.
         """
         keys = self.units.of(unit)
         names, arguments = receive_call(

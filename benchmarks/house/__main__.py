@@ -10,7 +10,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks.house.bars import of_files, of_layouts, of_trips
+from benchmarks.house.bars import of_files, of_layouts, of_lines, of_trips
 from benchmarks.house.files import sources
 from benchmarks.house.layout import PACKAGES, read
 from benchmarks.house.trip import trips
@@ -21,6 +21,7 @@ def main() -> int:
     """0 when all bars hold."""
     bars = of_layouts({package: read(package) for package in PACKAGES})
     bars += of_files(sources(["engine"]), sources(PACKAGES))
+    bars += of_lines(PACKAGES)
     with tempfile.TemporaryDirectory(prefix="leaseway-house-") as folder, running_services(Path(folder)) as services:
         bars += of_trips(asyncio.run(trips(services.bootstrap, services.redis_url)))
     print(*(bar.told() for bar in bars), sep="\n")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
-from benchmarks.house.files import Sources, circles
-from benchmarks.house.layout import Layout, upward
+from benchmarks.house.files import Sources, circles, widest_line
+from benchmarks.house.layout import ROOT, Layout, upward
 from benchmarks.house.trip import Trip
 
 
@@ -47,6 +48,7 @@ CONSTRUCTOR = 7
 MODULES = 10
 FUNCTION_LINES = 44
 FILE_LINES = 400
+COLUMNS = 120
 # With that of the plane, which is asked to give back what it has leased ahead, the gate, and the
 # meters, which are a room since the ground is a package.
 RECEIVE_ROOMS = 9
@@ -93,6 +95,14 @@ def of_files(engine: Sources, everything: Sources) -> list[Bar]:
         Bar("arguments of a constructor of the engine", width, CONSTRUCTOR, widest),
         Bar("circles of files", len(found), 0, "; ".join(map(" and ".join, found))),
     ]
+
+
+def of_lines(packages: Iterable[str], root: Path = ROOT) -> list[Bar]:
+    """The bar of the lines; ruff has it too, and lets a comment that tells it what to ignore be
+    longer.
+    """
+    columns, place = widest_line(packages, root)
+    return [Bar("columns of a line", columns, COLUMNS, place)]
 
 
 def of_trips(trips: Mapping[str, Trip]) -> list[Bar]:

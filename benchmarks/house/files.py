@@ -49,6 +49,20 @@ class Sources:
                         yield f"{name}.{node.name}", len(made.args.args) - 1 + len(made.args.kwonlyargs)
 
 
+def widest_line(packages: Iterable[str], root: Path = ROOT) -> tuple[int, str]:
+    """Returns the columns of the widest line of code, scripts and the native library too, and its
+    place. What protoc has written does not count.
+    """
+    found = (0, "")
+    for folder in (*packages, "native/src"):
+        for path in sorted((root / folder).rglob("*")):
+            if path.suffix not in (".py", ".lua", ".rs") or path.stem.endswith("_pb2"):
+                continue
+            for number, line in enumerate(path.read_text().splitlines(), 1):
+                found = max(found, (len(line), f"{path.relative_to(root)}:{number}"))
+    return found
+
+
 def sources(packages: Iterable[str], root: Path = ROOT) -> Sources:
     """Reads all modules of packages."""
     trees: dict[str, ast.Module] = {}

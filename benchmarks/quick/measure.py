@@ -117,7 +117,11 @@ class _Verbs:
             answer = await self._do(f"receive {many}", lambda: ask(self.app, d.receive(many, 0)), into)
             handles = d.handles(answer)
             assert len(handles) == many, f"{len(handles)} of {many} messages came"
-            await self._do(f"ack {many}", lambda handles=handles: ask(self.app, d.ack(handles)), into)  # type: ignore[misc]
+            await self._do(
+                f"ack {many}",
+                lambda handles=handles: ask(self.app, d.ack(handles)),  # type: ignore[misc]
+                into,
+            )
 
     async def woken(self, into: dict[str, dict[str, float]] | None) -> None:
         """A receive that waits, and the send that wakes it: counted together, from the send on."""

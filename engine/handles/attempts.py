@@ -99,7 +99,10 @@ class Attempts:
         """Whether each message is still leased by the very delivery, until the very time."""
         for partition, mine in _by_partition(deliveries).items():
             unit, offsets = queue.units[partition], [one.offset for one in mine]
-            states = await self._window.call(queue, lambda g, u=unit, o=offsets: self._scripts.states(u, g, tag.id, o))  # type: ignore[misc]
+            states = await self._window.call(
+                queue,
+                lambda g, u=unit, o=offsets: self._scripts.states(u, g, tag.id, o),  # type: ignore[misc]
+            )
             for one, now in zip(mine, states, strict=True):
                 if (now.state, now.count, now.next_visible_at_ms) != (
                     MessageState.LEASED,

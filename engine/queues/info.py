@@ -53,15 +53,7 @@ class Info:
         """
         ids = [tag.id for tag in tags]
         await asyncio.gather(*(self._show(queue.incarnation, number) for number in ids))
-        looks = asyncio.gather(
-            *(
-                self._window.call(
-                    queue,
-                    lambda g, u=unit: self._upkeep.info(u, g, ids),  # type: ignore[misc]
-                )
-                for unit in queue.units
-            )
-        )
+        looks = asyncio.gather(*(self._counts(queue, unit, ids) for unit in queue.units))
         parts = [(queue.topic, p) for p in range(len(queue.units))]
         # Without its ends nobody knows what is stored, and whoever scales or alarms by 0 is misled.
         ends, units = await asyncio.gather(self._log.end_offsets(parts), looks)
@@ -96,6 +88,9 @@ class Info:
                 )
             )
         return infos
+
+    async def _counts(self, queue: Queue, unit: Unit, tags: Sequence[int]) -> list[TagCounts]:
+        return await self._window.call(queue, lambda g: self._upkeep.info(unit, g, tags))
 
     def policy(self, queue: Queue) -> tuple[RedrivePolicy | None, str]:
         """The redrive policy of a queue, and why it moves nothing: a PolicyFault word, empty = it

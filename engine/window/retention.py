@@ -86,7 +86,10 @@ class Retention:
         """
         total, unit = 0, queue.units[partition]
         for tag in queue.tags:
-            probed = await self._window.call(queue, lambda g, t=tag.id: self._leases.probe(unit, g, t))  # type: ignore[misc]
+            probed = await self._window.call(
+                queue,
+                lambda g, t=tag.id: self._leases.probe(unit, g, t),  # type: ignore[misc]
+            )
             at = probed.cursor
             while at < low:
                 offsets = range(at, min(at + SLICE, low))

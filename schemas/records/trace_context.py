@@ -31,7 +31,8 @@ XRAY_HEADER: Final = "x-amzn-trace-id"
 SAMPLED: Final = 1
 # native/src/dialects/sqs/traces.rs reads the same.
 _W3C: Final = re.compile(
-    r"(?!ff)(?P<version>[0-9a-f]{2})-(?P<trace>[0-9a-f]{32})-(?P<span>[0-9a-f]{16})-(?P<flags>[0-9a-f]{2})(?P<more>-.*)?"
+    r"(?!ff)(?P<version>[0-9a-f]{2})-(?P<trace>[0-9a-f]{32})-(?P<span>[0-9a-f]{16})"
+    r"-(?P<flags>[0-9a-f]{2})(?P<more>-.*)?"
 )
 _ROOT: Final = re.compile(r"1-(?P<time>[0-9a-f]{8})-(?P<rest>[0-9a-f]{24})")
 _SPAN: Final = re.compile(r"[0-9a-f]{16}")

@@ -45,8 +45,8 @@ class Wanted:
             return None
         rows = ", ".join(f"('{name}')" for name in known)
         try:
-            kept = spark_session.sql(f"SELECT queue FROM VALUES {rows} AS known(queue)").where(self.queues)  # noqa: S608
-            return [str(row["queue"]) for row in kept.collect()]
+            every = spark_session.sql(f"SELECT queue FROM VALUES {rows} AS known(queue)")  # noqa: S608
+            return [str(row["queue"]) for row in every.where(self.queues).collect()]
         except PySparkException:  # what Catalyst has made of it can't be said in SQL
             return None
 
@@ -66,7 +66,8 @@ def empty_views(spark_session: SparkSession, names: Collection[str] = tuple(FRAM
     context: Any = spark_session.sparkContext
     session: Any = spark_session._jsparkSession  # noqa: SLF001 - PySpark can't make such a frame
     for name in names:
-        frame = session.createDataFrame(context._jsc.emptyRDD(), session.parseDataType(FRAMES[name].json()))  # noqa: SLF001
+        shape = session.parseDataType(FRAMES[name].json())
+        frame = session.createDataFrame(context._jsc.emptyRDD(), shape)  # noqa: SLF001
         DataFrame(frame, spark_session).createOrReplaceTempView(name)
 
 

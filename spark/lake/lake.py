@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
@@ -85,7 +86,7 @@ class Lake:
 
     def _copy(self, queues: DataFrame, masked: DataFrame) -> set[str]:
         """Copies every table to where the log ends; the names of those that got rows."""
-        changed = {feed.table for feed in FEEDS if _all_of(lambda feed=feed: self._commits.of_topic(feed, queues))}  # type: ignore[misc]
+        changed = {feed.table for feed in FEEDS if _all_of(partial(self._commits.of_topic, feed, queues))}
         if _all_of(lambda: self._commits.of_messages(queues, masked)):
             changed.add("messages")
         return changed

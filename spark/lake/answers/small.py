@@ -117,7 +117,8 @@ def answer(tables: Tables, query: str, limit: int, span: Span, *, any_sql: bool 
         # A time comes as a number: DuckDB would import a package for zones.
         columns = [f"c{place}" for place in range(len(kinds))]
         wanted = [f"epoch_us({c})" if kind == _TIME else c for c, kind in zip(columns, kinds, strict=True)]
-        asked = f"SELECT {', '.join(wanted)} FROM ({query}) AS q({', '.join(columns)}) LIMIT {int(limit)}"  # noqa: S608 - it is the user's
+        named = f"({query}) AS q({', '.join(columns)})"
+        asked = f"SELECT {', '.join(wanted)} FROM {named} LIMIT {int(limit)}"  # noqa: S608 - it is the user's
         rows = db.execute(asked).fetchall()
     shown = [str(row[0]) for row in described]
     if len(names) == len(shown):
@@ -132,7 +133,8 @@ def _open(db: Any, tables: Tables, query: str, span: Span) -> None:
         db.execute(f"LOAD '{place}'")
     for name in VIEWS:
         if re.search(rf"\b{name}\b", query, re.IGNORECASE):
-            db.execute(f"CREATE VIEW {name} AS SELECT * FROM {told_of(name, tables.places, tables.as_of_ms, span)}")  # noqa: S608 - of our own names
+            told = told_of(name, tables.places, tables.as_of_ms, span)
+            db.execute(f"CREATE VIEW {name} AS SELECT * FROM {told}")  # noqa: S608 - of our own names
 
 
 def _below(folder: Any) -> Iterator[str]:

@@ -37,7 +37,8 @@ class Catalog:
         self.spark_session = beside(spark_session)
         for name, value in warehouse.settings.items():
             self.spark_session.conf.set(name, value)
-        self._session: Any = self.spark_session._jsparkSession  # noqa: SLF001 - PySpark knows nothing of Iceberg's tables
+        # PySpark knows nothing of Iceberg's tables.
+        self._session: Any = self.spark_session._jsparkSession  # noqa: SLF001
         self._util = self._java("spark.Spark3Util")
 
     def open(self) -> dict[str, Table]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.house.bars import RULE_FILES, Bar, of_files, of_layouts, of_trips
+from benchmarks.house.bars import RULE_FILES, Bar, of_files, of_layouts, of_lines, of_trips
 from benchmarks.house.files import circles, sources
 from benchmarks.house.layout import PACKAGES, Layout, read, upward
 from benchmarks.house.trip import Trip, follow
@@ -94,6 +94,18 @@ def test_an_import_counts_once_for_two_files_and_a_package_is_one(tmp_path: Path
         ("engine.log", "engine.log.reader"),
         ("engine.log.reader", "engine.errors"),
     }
+
+
+def test_no_line_is_wider_than_its_bar() -> None:
+    (bar,) = of_lines(PACKAGES)
+    assert bar.number > 100  # it has read something
+    assert bar.holds(), bar.told()
+
+
+@pytest.mark.parametrize("name", ["engine/a.py", "state/lua/a.lua", "native/src/a.rs"])
+def test_a_line_of_121_columns_is_found_whatever_stands_in_it(name: str, tmp_path: Path) -> None:
+    write(tmp_path, {name: "\n" + "x" * 99 + "  # type: ignore[misc]", "engine/a_pb2.py": "x" * 130})
+    assert of_lines(["engine", "state"], tmp_path)[0].told() == f"OVER columns of a line: 121 of 120 ({name}:2)"
 
 
 def test_circles_are_found_whatever_hangs_on_them() -> None:

@@ -94,7 +94,8 @@ def serve(warehouse: Warehouse, port: int, master: str) -> int:
     )
     sys.stderr.flush()
     hidden = [] if secret is None else _hidden({SECRET: secret})
-    os.execve(words[0], [*words, *_class_path(master, s3=s3), *hidden, *_settings(told), "spark-internal"], environment)  # noqa: S606 - the command is ours
+    words += [*_class_path(master, s3=s3), *hidden, *_settings(told), "spark-internal"]
+    os.execve(words[0], words, environment)  # noqa: S606 - the command is ours
 
 
 def _hidden(told: Mapping[str, str]) -> list[str]:

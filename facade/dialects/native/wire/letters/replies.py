@@ -58,10 +58,13 @@ class TasksReply(Reply, frozen=True, kw_only=True):
     next: Annotated[str | None, about("The `next` of the next page; null at the end.")]
 
 
+_BodyMd5 = Annotated[str, about("The MD5 of the body's bytes, in hex.")]
+
+
 class CopyReply(SentReply, frozen=True, kw_only=True):
     """A copy of a message that Kafka has. `body_md5` is left out if the message is masked."""
 
-    body_md5: Annotated[str, about("The MD5 of the body's bytes, in hex.")] | UnsetType = UNSET  # type: ignore[assignment]
+    body_md5: _BodyMd5 | UnsetType = UNSET  # type: ignore[assignment]
     queue: Annotated[str, about("The queue that has it.")]
     copied_from: Annotated[str, about("The id of the message that it is a copy of.")]
     removed: Annotated[
