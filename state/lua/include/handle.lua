@@ -10,7 +10,7 @@ local function judge(window, off, d, nonce, deadline, now, late)
     return taken and not open and 'SETTLED' or 'RELEASED'
   end
   if d.flag ~= 0 then return OF_FLAG[d.flag] end
-  -- What has an earlier delivery than the handle's was rebuilt from a journal that lacked that one: nobody holds it.
+  -- Nobody holds it: it was released (nonce 0), or rebuilt from a journal that lacked the handle's delivery.
   if d.nonce < tonumber(nonce) then return 'RELEASED' end
   if d.nonce > tonumber(nonce) then return 'SUPERSEDED' end
   if deadline and deadline ~= '0' and d.time ~= tonumber(deadline) then return 'USED' end
