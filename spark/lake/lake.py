@@ -106,10 +106,8 @@ class Lake:
         noted, changed = self._catalog.noted(), set()
         derived: tuple[Derived, ...] = (Deliveries(self.tables), Lifecycles(self.tables, queues, runs))
         for made in derived:
-            if self.tables[made.source].snapshot() is None:
-                continue
             news = News.since(noted.get(note_of(made.name)), self.tables, as_of_ms)
-            if made.update(news):
+            if self.tables[made.source].snapshot() is not None and made.update(news):
                 changed.add(made.name)
             self._catalog.note({note_of(made.name): news.now.note()})
         return changed

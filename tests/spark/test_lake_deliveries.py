@@ -122,6 +122,10 @@ def test_each_round_changes_what_has_changed_and_questions_are_answered_from_the
 ) -> None:
     story = Story(stack.bootstrap)
     rounds = Rounds(spark_session, story, tmp_path, monkeypatch)
+    # No message yet is an answer, too.
+    rounds.at(LAST_MS)
+    none = answer(tables_of(Warehouse(tmp_path)), "SELECT count(*) AS n FROM dead_letters", 10, (None, None))
+    assert list(none.lines("csv")) == ["n", "0"]
     for partition in (0, 1):
         story.log.put("q.mails", *(text(str(n)) for n in range(8)), partition=partition)
     story.lease(0, 1, 2, 3)
