@@ -174,8 +174,17 @@ def main() -> int:
     others = [Group(name, (*options, *CHOSEN[tier])) for name, options in TIERS[tier].items()]
     run_beside(others, BESIDE[tier])
     groups = [first, *others]
-    print(*(failure for group in groups for failure in group.failures), sep="\n", flush=True)
-    return max(run_again(groups))
+    return told(groups, run_again(groups))
+
+
+def told(groups: list[Group], statuses: list[int]) -> int:
+    """Prints what has failed for good, last, so that who sees the end alone sees it; the worst
+    status.
+    """
+    print(
+        *(line for group, status in zip(groups, statuses, strict=True) if status for line in group.failures), sep="\n"
+    )
+    return max(statuses)
 
 
 def run_again(groups: list[Group]) -> list[int]:

@@ -54,6 +54,20 @@ async def filled(engine: Engine, queue: str, *, known: bool, in_memory: bool, fi
     """Makes a queue with NUMBER large messages. `known`: the worker has delivered small ones
     before, so it expects no large ones; `in_memory`: it has their bodies.
     """
+    for _ in range(5):
+        await sent(engine, queue, known=known, fifo=fifo)
+        bodies, found = engine.parts.units.window.bodies, engine.catalog.queues[queue]
+        if not in_memory:
+            bodies.forget_queue(found)
+            return
+        if sum(len(bodies.of.get(unit, ())) for unit in found.units) == NUMBER:
+            return
+        # On a busy machine a worker may not know for a moment that it is alone, and keeps none.
+        await engine.queues.delete_queue(BY, queue)
+    raise AssertionError("the worker keeps no bodies")
+
+
+async def sent(engine: Engine, queue: str, *, known: bool, fifo: bool) -> None:
     await engine.queues.create_queue(
         BY,
         queue,
@@ -67,11 +81,6 @@ async def filled(engine: Engine, queue: str, *, known: bool, in_memory: bool, fi
         await ack(engine, queue, await receive(engine, queue, wait_ms=5_000))
     for n in range(NUMBER):
         await engine.messages.send(BY, queue, [large(n, f"g{n % 2}" if fifo else None)])
-    bodies, found = engine.parts.units.window.bodies, engine.catalog.queues[queue]
-    if in_memory:
-        assert sum(len(bodies.of.get(unit, ())) for unit in found.units) == NUMBER
-    else:
-        bodies.forget_queue(found)
 
 
 def numbers(deliveries: Sequence[Delivery | Peeked]) -> list[int]:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests import tiers
-from tests.tiers import MOST_AGAIN, ROOT, SLOW_CLIENTS, TIERS, Group, run_again, run_beside
+from tests.tiers import MOST_AGAIN, ROOT, SLOW_CLIENTS, TIERS, Group, run_again, run_beside, told
 
 ONCE = """
 from pathlib import Path
@@ -60,8 +60,11 @@ def test_what_failed_once_passes_by_itself_and_is_told(folder: Path, capfd: pyte
     assert "1 passed" in told
 
 
-def test_what_fails_again_fails(folder: Path) -> None:
-    assert run_again(ran(folder, always=ALWAYS)) == [1]
+def test_what_fails_again_fails_and_is_named_last(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    groups = ran(folder, once=ONCE, always=ALWAYS)
+    assert told(groups, run_again(groups)) == 1
+    last = capfd.readouterr().out.splitlines()[-1]
+    assert last.startswith("always: FAILED") and "test_fails" in last
 
 
 def test_what_cannot_be_collected_fails(folder: Path) -> None:
