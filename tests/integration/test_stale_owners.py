@@ -676,7 +676,7 @@ def test_each_place_that_writes_to_kafka_is_known_here() -> None:
         "finisher._append",
         "half_log.append",
         "half_log.drop",  # tombstones of transactions that are over, whose ids never come again
-        "mover._move_one",
+        "mover._append",
         "outbox.append",
         # what a worker has counted in a minute, which is true whenever it comes; repeats are
         # dropped
