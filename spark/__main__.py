@@ -73,19 +73,32 @@ def _ask_kafka(given: argparse.Namespace) -> None:
 
 
 def _ask_tables(given: argparse.Namespace) -> None:
-    from spark.frames.session import job
-    from spark.frames.source import span_of
-    from spark.lake.answers.question import found, said
-    from spark.lake.answers.stored import Stored
+    from spark.lake.answers.question import found
     from spark.lake.places.warehouse import warehouse_of
 
     warehouse = warehouse_of(given)
     as_of_ms = None if warehouse.only_spark else found(warehouse).as_of_ms
-    with job("sql", given.master, None) as spark_session:
+    with _views_of_tables("sql", given, warehouse, given.query, as_of_ms) as spark_session:
+        _print_rows(spark_session, given)
+
+
+@contextlib.contextmanager
+def _views_of_tables(
+    name: str, given: argparse.Namespace, warehouse: Warehouse, question: str, as_of_ms: int | None = None
+) -> Iterator[SparkSession]:
+    """A session of the job `name` with the views of a warehouse that a question names; `as_of_ms`
+    as `Stored`.
+    """
+    from spark.frames.session import job
+    from spark.frames.source import span_of
+    from spark.lake.answers.question import said
+    from spark.lake.answers.stored import Stored
+
+    with job(name, given.master, None) as spark_session:
         stored = Stored(spark_session, warehouse, as_of_ms, span_of(given))
-        stored.open_views(given.query)
-        tell("sql", said(stored.as_of_ms, "Spark"))
-        _print_rows(stored.spark_session, given)
+        stored.open_views(question)
+        tell(name, said(stored.as_of_ms, "Spark"))
+        yield stored.spark_session
 
 
 def _print_rows(spark_session: SparkSession, given: argparse.Namespace) -> None:
@@ -187,27 +200,14 @@ def run_lake(given: argparse.Namespace) -> int:
 
 def run_selection(given: argparse.Namespace) -> int:
     """Writes which dead letters a condition chooses; 0 done, 2 the condition is wrong."""
-    from spark.dead_letters.selection import views_of_log, write_chosen
+    from spark.dead_letters.selection import asked_for, views_of_log, write_chosen
     from spark.lake.places.warehouse import asked_of
 
     warehouse = asked_of(given)
-    return write_chosen(given, views_of_log(given) if warehouse is None else _views_of_tables(given, warehouse))
-
-
-@contextlib.contextmanager
-def _views_of_tables(given: argparse.Namespace, warehouse: Warehouse) -> Iterator[SparkSession]:
-    """What has become of a dead letter since the copy, the service knows."""
-    from spark.dead_letters.selection import asked_for
-    from spark.frames.session import job
-    from spark.frames.source import span_of
-    from spark.lake.answers.question import said
-    from spark.lake.answers.stored import Stored
-
-    with job("redrive", given.master, None) as spark_session:
-        stored = Stored(spark_session, warehouse, None, span_of(given))
-        stored.open_views(asked_for(given))
-        tell("redrive", said(stored.as_of_ms, "Spark"))
-        yield stored.spark_session
+    if warehouse is None:
+        return write_chosen(given, views_of_log(given))
+    # What has become of a dead letter since the copy, the service knows.
+    return write_chosen(given, _views_of_tables("redrive", given, warehouse, asked_for(given)))
 
 
 def run_outcomes(given: argparse.Namespace) -> int:

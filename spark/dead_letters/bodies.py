@@ -11,16 +11,15 @@ from pyspark.sql import functions as F
 
 from spark.frames.tables import not_settled_later
 from spark.reports.sources.staging import Source, Staging
-from spark.rules.deliveries import DEATHS, dead_letters_of
+from spark.rules.deliveries import dead_letters_of, died
 
 MOST_SUCCEEDED = 1_000  # Of each partition of a source: its newest that were acked, and what lies between them.
 _PLACE = ["queue", "partition", "offset", "sent_at"]
 
 
-def dead_letters_with_bodies(source: Source, staging: Staging, died: DataFrame) -> DataFrame:
-    """DEAD_LETTERS among the staged messages `died`, with their bodies."""
-    dead_letters = died.where(F.col("origin.reason").isin(*DEATHS) & (F.col("status") == "shown"))
-    bodies = source.messages_at(dead_letters.select(*_PLACE), staging.queues)
+def dead_letters_with_bodies(source: Source, staging: Staging, sent: DataFrame) -> DataFrame:
+    """DEAD_LETTERS among the staged messages `sent`, with their bodies."""
+    bodies = source.messages_at(died(sent).select(*_PLACE), staging.queues)
     found = dead_letters_of(bodies, staging.journal_now, staging.runs, staging.queues)
     return not_settled_later(found, source.end_ms)
 

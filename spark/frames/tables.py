@@ -24,7 +24,7 @@ from schemas.topics import (
     requests_topic,
     snapshot_topic,
 )
-from schemas.vocabulary import BATCH_CLOCK_MARGIN_MS, BATCH_SPAN_MS, LATE_MS
+from schemas.vocabulary import BATCH_CLOCK_MARGIN_MS, BATCH_SPAN_MS, DEATHS, LATE_MS
 from spark.frames.columns import FRAMES, MESSAGES
 from spark.frames.decode import (
     audit_of,
@@ -52,7 +52,7 @@ from spark.frames.source import (
     some_queues,
 )
 from spark.rules.atomic_batches import judged_by
-from spark.rules.deliveries import DEATHS, dead_letters_of, deliveries_of, leases
+from spark.rules.deliveries import dead_letters_of, deliveries_of, leases
 from spark.rules.floors import newest_snapshots, runs_of_snapshots
 from spark.rules.lifecycles import lifecycles_of, lives_of, with_wanted_tags
 from spark.rules.transitions import journal_of, without_repeats
@@ -286,7 +286,7 @@ class Tables:
         """
         queues = self.queues()
         # What was moved is in no batch and no commit, so it can be judged without the others.
-        moved = self.unjudged_messages().where(F.col("origin.reason").isin(*DEATHS))
+        moved = self.unjudged_messages().where(F.col("origin.reason").isin(*map(str, DEATHS)))
         unknown = F.lit(None).cast("long")
         messages = self.within(judged_by(moved, unknown, unknown), "sent_at")
         told = self.until_now().journal(queues) if journal is None else journal

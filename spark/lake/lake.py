@@ -54,16 +54,15 @@ class Lake:
         round that another job has overtaken is followed by the next. Raises Overtaken (only without
         `every_s`), Py4JJavaError.
         """
+        if every_s is None:
+            self.round()
+            return
         while True:
             began = time.monotonic()
             try:
                 self.round()
             except Overtaken as error:
-                if every_s is None:
-                    raise
                 tell("lake", f"{error}; what it has is whole, and the next round goes on there")
-            if every_s is None:
-                return
             time.sleep(max(0.0, every_s - (time.monotonic() - began)))
 
     def round(self) -> None:

@@ -7,14 +7,13 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from schemas.vocabulary import ENDS, LEASES, PROLONGS, UNDOES
+from schemas.vocabulary import DEATHS, ENDS, LEASES, PROLONGS, UNDOES
 from spark.frames.columns import DEAD_LETTERS, DELIVERIES
 from spark.frames.decode import time_of
 from spark.rules.floors import with_forgotten
 from spark.rules.transitions import given_back, purge_after, purges, settlements
 
 _KEY = ("incarnation", "partition", "tag_id", "offset")
-DEATHS = ("exhausted", "killed")
 # What the holder of the lease did, also late; any other end of a delivery finds a lease whose time
 # may have been over before.
 _BY_HOLDER = ("acked", "released", "killed")
@@ -126,7 +125,7 @@ def dead_letters_of(messages: DataFrame, journal: DataFrame, runs: DataFrame, qu
     """
     default = journal.where(F.col("tag_id") == 0)
     settled = settlements(default).drop("tag_id")
-    joined = _died(messages).join(settled, on=["incarnation", "partition", "offset"], how="left")
+    joined = died(messages).join(settled, on=["incarnation", "partition", "offset"], how="left")
     purged = joined.join(F.broadcast(purges(default).drop("tag_id")), on=["incarnation", "partition"], how="left")
     hit = purged.withColumn("purge", F.when(F.col("settled_how").isNull(), purge_after(F.lit(0))))
     how = F.coalesce("settled_how", F.when(F.col("purge").isNotNull(), "purged"))
@@ -140,11 +139,12 @@ def dead_letters_ended(messages: DataFrame, lifecycles: DataFrame, queues: DataF
     """
     key = ["incarnation", "partition", "offset"]
     ends = lifecycles.where(F.col("tag_id") == 0).select(*key, "settled_how", "settled_at")
-    return _letters(_died(messages).join(ends, on=key, how="left"), queues)
+    return _letters(died(messages).join(ends, on=key, how="left"), queues)
 
 
-def _died(messages: DataFrame) -> DataFrame:
-    return messages.where((F.col("status") == "shown") & F.col("origin.reason").isin(*DEATHS))
+def died(messages: DataFrame) -> DataFrame:
+    """The MESSAGES that are dead letters."""
+    return messages.where((F.col("status") == "shown") & F.col("origin.reason").isin(*map(str, DEATHS)))
 
 
 def _letters(ended: DataFrame, queues: DataFrame) -> DataFrame:

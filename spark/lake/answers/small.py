@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import base64
 import json
-import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -16,7 +15,7 @@ from importlib.resources import files
 from typing import Any
 
 from spark.lake.answers.subset import NotCommon, names_of, spelt
-from spark.lake.answers.views import VIEWS, Span, told_of
+from spark.lake.answers.views import Span, named_in, told_of
 from spark.lake.places.warehouse import AS_OF, CATALOG, DERIVED, NAMESPACE, Warehouse, note_of
 from spark.printed import cell, csv_line, table
 
@@ -131,10 +130,9 @@ def _open(db: Any, tables: Tables, query: str, span: Span) -> None:
     for package in ("duckdb_extension_avro", "duckdb_extension_iceberg"):
         [place] = [found for found in _below(files(package)) if found.endswith(".duckdb_extension")]
         db.execute(f"LOAD '{place}'")
-    for name in VIEWS:
-        if re.search(rf"\b{name}\b", query, re.IGNORECASE):
-            told = told_of(name, tables.places, tables.as_of_ms, span)
-            db.execute(f"CREATE VIEW {name} AS SELECT * FROM {told}")  # noqa: S608 - of our own names
+    for name in named_in(query):
+        told = told_of(name, tables.places, tables.as_of_ms, span)
+        db.execute(f"CREATE VIEW {name} AS SELECT * FROM {told}")  # noqa: S608 - of our own names
 
 
 def _below(folder: Any) -> Iterator[str]:

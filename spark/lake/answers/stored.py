@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import re
-
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from spark.frames.columns import QUEUES
 from spark.frames.log import BadOption
 from spark.frames.source import ALL, Span
-from spark.lake.answers.views import TIMES
+from spark.lake.answers.views import TIMES, named_in
 from spark.lake.places.warehouse import AS_OF, CATALOG, LOG, NAMESPACE, Warehouse, note_of
-from spark.lake.shapes import SHAPES
 from spark.lake.tables.catalog import Catalog
 from spark.rules.deliveries import dead_letters_ended, deliveries_of
 from spark.rules.lifecycles import lives_of
-
-VIEWS = (*SHAPES, "queues", "lives", "dead_letters")
 
 
 class Stored:
@@ -41,13 +36,12 @@ class Stored:
         self._span = span
 
     def open_views(self, question: str) -> None:
-        """Makes those of VIEWS that a question in SQL names known to the session."""
-        for name in VIEWS:
-            if re.search(rf"\b{name}\b", question, re.IGNORECASE):
-                self.frame(name).createOrReplaceTempView(name)
+        """Makes the views that a question in SQL names known to the session."""
+        for name in named_in(question):
+            self.frame(name).createOrReplaceTempView(name)
 
     def frame(self, name: str) -> DataFrame:
-        """One of VIEWS."""
+        """One of `views.VIEWS`."""
         if name == "queues":
             return self._queues()
         if name == "deliveries":

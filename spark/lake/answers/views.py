@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from schemas.vocabulary import DEATHS
@@ -51,6 +52,11 @@ _MADE_OF = {
 }
 _TIMES_MADE = {"lives": "sent_at", "dead_letters": "dead_at"}
 VIEWS = (*TIMES, _MADE, *_MADE_OF)
+
+
+def named_in(question: str) -> list[str]:
+    """Those of VIEWS that a question in SQL names."""
+    return [name for name in VIEWS if re.search(rf"\b{name}\b", question, re.IGNORECASE)]
 
 
 def told_of(name: str, places: Mapping[str, str], as_of_ms: int | None, span: Span) -> str:
