@@ -115,7 +115,7 @@ faults: setup ## inject every fault into a running service for 10 minutes and ch
 	  echo "seed $$seed"; \
 	  $(BIN)/python -m tests.faults.run --seed $$seed --fault all --seconds 120 --report .cache/faults/$$seed.json || failed=1; \
 	done; \
-	$(BIN)/python -m tests.faults.table $(SEEDS:%=.cache/faults/%.json) || failed=1; exit $$failed
+	$(BIN)/python -m tests.judge.table $(SEEDS:%=.cache/faults/%.json) || failed=1; exit $$failed
 
 CASES ?= failover split failback stale stopped evict mute
 two-redis: setup ## two lives of Redis under traffic: failover, split, eviction and others, a minute each (SEEDS="1 2 3 4")

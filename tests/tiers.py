@@ -55,7 +55,7 @@ QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
 FOR_ALL = {"PYTHONPYCACHEPREFIX": str(ROOT / ".cache" / "pycache"), "JDK_JAVA_OPTIONS": QUICK_JVM}
 INTEGRATION = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "tests" / "integration").glob("test_*.py"))
 # What needs no more than Redis.
-HERE = ("tests/unit", "tests/state", "tests/engine", "tests/property")
+HERE = ("tests/unit", "tests/judge", "tests/state", "tests/engine", "tests/property")
 CLIENTS = tuple(f"tests/conformance/{name}" for name in ("emq", "mns", "rocketmq", "rights"))
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from tests.faults.history import Delivered, Line, Origin, Recorder, Result, Sent
+from tests.judge.history import Delivered, Line, Origin, Recorder, Result, Sent
 
 TIMEOUT_S = 20.0
 # The service adds it to letters of its own accord.

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from facade.programs.stack.processes.child import Child
-from tests.faults.history import Line, Recorder
 from tests.faults.proxy import Mode, Proxy
 from tests.faults.stack import Stack
+from tests.judge.history import Line, Recorder
 
 Work = Iterator[None]
 

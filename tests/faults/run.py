@@ -20,17 +20,17 @@ from typing import Any
 
 import msgspec
 
-from tests.faults.checkers import check
 from tests.faults.faults import CLOCKS, DEFAULT, FAULTS
-from tests.faults.history import Recorder, read
 from tests.faults.memory import Watch
 from tests.faults.nemesis import Nemesis
 from tests.faults.plane_share import by_plane
-from tests.faults.report import report
 from tests.faults.stack import Stack
-from tests.faults.story import Story
-from tests.faults.verdict import Verdict
 from tests.faults.workload import Workload
+from tests.judge.checkers import check
+from tests.judge.history import Recorder, read
+from tests.judge.report import report
+from tests.judge.story import Story
+from tests.judge.verdict import Verdict
 
 WARM_UP_S = 3.0
 PAUSE_S = (1.0, 4.0)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tests.faults.client import Client, Leased, attributes_digest, compose, digest
-from tests.faults.history import UNTOLD, Delivered, Line, Result, Sent
+from tests.judge.history import UNTOLD, Delivered, Line, Result, Sent
 
 # In a handle, behind what it names: when the lease began, in ms by the server's clock.
 TIME_AT = slice(25, 31)

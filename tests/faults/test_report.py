@@ -11,12 +11,12 @@ import time
 
 import pytest
 
-from tests.faults.book import Book, clean
-from tests.faults.checkers import check
 from tests.faults.memory import Watch, rss_mb, slope
-from tests.faults.report import report
 from tests.faults.run import Order, faults_of
-from tests.faults.table import percentile, tables
+from tests.judge.book import Book, clean
+from tests.judge.checkers import check
+from tests.judge.report import report
+from tests.judge.table import percentile, tables
 
 
 def hurt() -> Book:

@@ -11,8 +11,8 @@ from typing import Any
 
 from tests.faults import hot
 from tests.faults.client import Client, Leased
-from tests.faults.history import Line, Recorder
 from tests.faults.queues import BRIEF, LEASE_MS, QUEUES
+from tests.judge.history import Line, Recorder
 
 # Longer than the 30 s after which a letter is taken from a mover that was lost.
 TASKS_S = 60.0

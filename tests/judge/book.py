@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.faults.history import Delivered, Line, Origin, Result, Sent, of
-from tests.faults.story import Story
+from tests.judge.history import Delivered, Line, Origin, Result, Sent, of
+from tests.judge.story import Story
 
 TOOK_MS = 10
 MS = 1_000_000

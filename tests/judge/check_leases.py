@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import itertools
 
-from tests.faults.history import UNTOLD, Sent
-from tests.faults.story import Delivery, Settle, Story
-from tests.faults.verdict import Verdict
+from tests.judge.history import UNTOLD, Sent
+from tests.judge.story import Delivery, Settle, Story
+from tests.judge.verdict import Verdict
 
 
 def exclusive(story: Story) -> Verdict:

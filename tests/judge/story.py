@@ -10,7 +10,7 @@ import itertools
 from collections import defaultdict
 from collections.abc import Iterator
 
-from tests.faults.history import NEVER, Delivered, Fault, History, Loss, Op, Result, Sent
+from tests.judge.history import NEVER, Delivered, Fault, History, Loss, Op, Result, Sent
 
 SECOND = 1_000_000_000
 # A change that was answered so long before a loss of Redis is in the journal (promised: 200 ms).

@@ -7,8 +7,8 @@ most once or acked. So the copies of a message together have exactly one ack.
 
 from __future__ import annotations
 
-from tests.faults.story import Delivery, Message, Plan, Settle, Story
-from tests.faults.verdict import Verdict
+from tests.judge.story import Delivery, Message, Plan, Settle, Story
+from tests.judge.verdict import Verdict
 
 
 def letters(story: Story) -> Verdict:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any
 
-from tests.faults.check_rest import recoveries
-from tests.faults.story import SECOND, Story
-from tests.faults.verdict import Verdict
+from tests.judge.check_rest import recoveries
+from tests.judge.story import SECOND, Story
+from tests.judge.verdict import Verdict
 
 
 def report(story: Story, verdicts: list[Verdict]) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Reports of runs as a table in Markdown, a row per fault.
 
-python -m tests.faults.table REPORT.json ...
+python -m tests.judge.table REPORT.json ...
 """
 
 from __future__ import annotations

@@ -10,9 +10,9 @@ from __future__ import annotations
 import itertools
 from collections import defaultdict
 
-from tests.faults.history import Op
-from tests.faults.story import Delivery, Message, Story
-from tests.faults.verdict import Verdict
+from tests.judge.history import Op
+from tests.judge.story import Delivery, Message, Story
+from tests.judge.verdict import Verdict
 
 
 def fifo(story: Story) -> Verdict:

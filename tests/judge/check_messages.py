@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from tests.faults.history import NEVER, Op
-from tests.faults.story import Message, Plan, Story
-from tests.faults.verdict import Verdict
+from tests.judge.history import NEVER, Op
+from tests.judge.story import Message, Plan, Story
+from tests.judge.verdict import Verdict
 
 DEDUP_WINDOW_NS = 300 * 1_000_000_000
 

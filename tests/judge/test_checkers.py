@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults import check_rest
-from tests.faults.book import Book, clean, letter
-from tests.faults.broken_histories import BROKEN
-from tests.faults.checkers import CHECKERS, check
-from tests.faults.clean_histories import CLEAN
-from tests.faults.history import Line, Recorder, read
+from tests.judge import check_rest
+from tests.judge.book import Book, clean, letter
+from tests.judge.broken_histories import BROKEN
+from tests.judge.checkers import CHECKERS, check
+from tests.judge.clean_histories import CLEAN
+from tests.judge.history import Line, Recorder, read
 
 
 @pytest.mark.parametrize("name", CLEAN)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tests.faults import check_leases, check_letters, check_messages, check_order, check_rest
-from tests.faults.story import Story
-from tests.faults.verdict import Verdict
+from tests.judge import check_leases, check_letters, check_messages, check_order, check_rest
+from tests.judge.story import Story
+from tests.judge.verdict import Verdict
 
 CHECKERS: tuple[Callable[[Story], Verdict], ...] = (
     check_messages.lost,

@@ -4,9 +4,9 @@ fault.
 
 from __future__ import annotations
 
-from tests.faults.history import NEVER, Fault, Op
-from tests.faults.story import SECOND, Plan, Story
-from tests.faults.verdict import Verdict
+from tests.judge.history import NEVER, Fault, Op
+from tests.judge.story import SECOND, Plan, Story
+from tests.judge.verdict import Verdict
 
 STATES = ("waiting", "delayed", "leased")
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tests.faults import check_leases, check_letters, check_messages, check_order, check_rest
-from tests.faults.book import Book, ahead, clean, fifo, in_turn, leased, letter, numbered, redriven, two
-from tests.faults.history import UNTOLD
-from tests.faults.story import Story
-from tests.faults.verdict import Verdict
+from tests.judge import check_leases, check_letters, check_messages, check_order, check_rest
+from tests.judge.book import Book, ahead, clean, fifo, in_turn, leased, letter, numbered, redriven, two
+from tests.judge.history import UNTOLD
+from tests.judge.story import Story
+from tests.judge.verdict import Verdict
 
 Checker = Callable[[Story], Verdict]
 
