@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections import Counter
 from collections.abc import Iterator
 
@@ -19,8 +20,8 @@ from tests.docs.markdown import item, wrapped
 HEAD = """# Command line
 
 Written by `make docs` from the commands themselves; a test keeps it fresh. `leaseway COMMAND
---help` prints the same. [Use the command line](../how-to/use-the-command-line.md) shows how it is
-used.
+--help` prints the same, and simple examples. [Use the command
+line](../how-to/use-the-command-line.md) shows how it is used.
 
 Commands of the first kind use the API of a service, which runs here or elsewhere. Those of the
 second kind run a service, or read its Kafka.
@@ -28,15 +29,18 @@ second kind run a service, or read its Kafka.
 ## Exit status
 
 """
-SETTINGS = """It has an option for each [setting](queue-settings.md) that may be given: `lease_seconds`
-is `--lease-seconds`, `fifo` is `--fifo` or `--no-fifo`. A redrive policy is `--dead-letter-queue
-QUEUE` with `--dead-letter-after N`, and `--user-attribute NAME=TEXT` may be repeated."""
+SETTINGS = "Each [setting](queue-settings.md) that may be given is an option."
+NAMED = """Settings of a queue are options: `lease_seconds` is `--lease-seconds`, `fifo` is `--fifo` or
+`--no-fifo`. A redrive policy is `--dead-letter-queue QUEUE` with `--dead-letter-after N`, and
+`--user-attribute NAME=TEXT` may be repeated."""
 LOCAL_HEAD = """## Commands that run a service, and read its Kafka
 
 Exit status: 0 = done, 2 = refused, with one line that says why. `leaseway verify` exits with 1 when
 it found differences, and `leaseway seal` when something is not sealed.
 """
 Options = dict[str, str]
+# Which examples the page has: those with two options of the command, or with other programs.
+_TELLING = re.compile(r"[|<>$]|( --?(?!o |yes)[a-z].*){2}")
 
 
 def page() -> str:
@@ -49,32 +53,61 @@ def _exits() -> str:
 
 
 def _remote() -> str:
-    """The commands of the API: what each does, its own options, its examples."""
+    """The commands of the API. An option that several have is described once, at the end."""
+    verbs = list(_verbs())
+    uses = Counter(line for _, verb in verbs for line in _own(verb).items())
+    shared: Options = {}
+    for (name, about), count in uses.most_common():
+        if count > 1:
+            shared.setdefault(name, about)
     parts = ["## Options of all commands of the API\n\n"]
     parts += [item(f"`{_flags(option)}`: {option.help}") for option in common_options()]
+    parts += ["".join(_described(path, verb, shared)) for path, verb in verbs]
+    parts += ["\n## Options of several commands of the API\n\n", wrapped(NAMED), _listed(shared)]
+    return "".join(parts)
+
+
+def _verbs() -> Iterator[tuple[str, click.Command]]:
     for name in REMOTE:
-        context = click.Context(root())
-        command = root().get_command(context, name)
+        command = root().get_command(click.Context(root()), name)
         assert command is not None
-        verbs = command.commands.values() if isinstance(command, Noun) else [command]
-        for verb in verbs:
-            path = f"{name} {verb.name}" if isinstance(command, Noun) else name
-            parts.append(f"\n## leaseway {path}\n\n{''.join(_described(path, verb))}")
-    return "".join(parts) + "\n"
+        if isinstance(command, Noun):
+            yield from ((f"{name} {verb.name}", verb) for verb in command.commands.values())
+        else:
+            yield name, command
 
 
-def _described(path: str, verb: click.Command) -> Iterator[str]:
-    context = click.Context(verb, info_name=f"leaseway {path}")
-    yield f"`{verb.get_usage(context).removeprefix('Usage: ')}`\n\n"
-    yield wrapped(verb.help or "")
-    params = [param for param in verb.get_params(context) if isinstance(param, click.Option)]
-    settings = {option.name for option in verb.settings_options()} if isinstance(verb, SettingsCommand) else set()
-    own = [param for param in params if param.name not in {*COMMON, *settings} and "--help" not in param.opts]
-    if settings:
-        yield wrapped(SETTINGS)
-    yield "".join(item(f"`{_flags(option)}`: {option.help}{_default(option)}") for option in own)
-    if examples := getattr(verb, "examples", ()):
-        yield ("\n" if own else "") + "```sh\n" + "".join(f"{example}\n" for example in examples) + "```\n"
+def _own(verb: click.Command) -> Options:
+    """The options and choices that not all commands have, without settings of queues."""
+    options = [param for param in verb.params if isinstance(param, click.Option) and param.name not in COMMON]
+    choices = [param for param in _arguments(verb) if isinstance(param.type, click.Choice)]
+    return {
+        **{_flags(option): f"{option.help}{_default(option)}" for option in options},
+        **{_word(argument): f"{', '.join(argument.type.choices)}." for argument in choices},  # type: ignore[attr-defined]
+    }
+
+
+def _described(path: str, verb: click.Command, shared: Options) -> Iterator[str]:
+    options = _own(verb)
+    own = {name: about for name, about in options.items() if shared.get(name) != about}
+    words = " ".join(_word(argument) for argument in _arguments(verb))
+    settings = f" {SETTINGS}" if isinstance(verb, SettingsCommand) else ""
+    examples = [example for example in getattr(verb, "examples", ()) if _TELLING.search(example)]
+    yield f"\n## leaseway {path}{f' `{words}`' if words else ''}\n\n"
+    yield wrapped(f"{verb.help}{settings}{_also([name for name in options if name not in own])}").rstrip("\n") + "\n"
+    yield f"\n{_listed(own)}".rstrip("\n") + "\n" if own else ""
+    yield "".join(["\n```sh\n", *(f"{example}\n" for example in examples), "```\n"]) if examples else ""
+
+
+def _arguments(verb: click.Command) -> list[click.Argument]:
+    return [param for param in verb.params if isinstance(param, click.Argument)]
+
+
+def _word(argument: click.Argument) -> str:
+    """How an argument is written; choices are listed below."""
+    if isinstance(argument.type, click.Choice):
+        return (argument.name or "").upper()
+    return argument.make_metavar(click.Context(click.Command(None)))
 
 
 def _default(option: click.Option) -> str:
@@ -124,7 +157,7 @@ def _sentence(about: str) -> str:
 
 
 def _also(names: list[str]) -> str:
-    flags = ", ".join(f"`{name.split()[0]}`" for name in names)
+    flags = ", ".join(f"`{name.split()[0].rstrip(',')}`" for name in names)
     return f" It also has {flags}." if names else ""
 
 

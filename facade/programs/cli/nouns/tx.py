@@ -22,7 +22,7 @@ COLUMNS = ("id", "status", "producer_group", "messages", "prepared_at_ms", "deci
 _transaction = click.argument("transaction")
 
 
-@command.verb("ls", "leaseway tx ls orders", "leaseway tx ls orders --status prepared -o json")
+@command.verb("ls", "leaseway tx ls orders", "leaseway tx ls orders --status open -o json")
 @click.argument("queue", shell_complete=queue_names)
 @click.option("--status", type=words_of(TransactionStatus), help="Only those that stand there.")
 @click.option(
