@@ -136,8 +136,7 @@ class EngineSettings(Section):
     kafka_bootstrap: str = setting("127.0.0.1:9092", "Kafka's bootstrap servers, host:port[,host:port].")
     kafka_config: str = setting(
         "",
-        "Properties file of Kafka's Java client (security.protocol, sasl.*, ssl.*), which Spark's jobs take too; "
-        "empty = plaintext.",
+        "Properties file of Kafka's Java client, for Spark's jobs too; empty = plaintext.",
     )
     redis_url: str = setting(
         "redis://127.0.0.1:6379/0",
@@ -150,8 +149,7 @@ class EngineSettings(Section):
     )
     secret: str = setting(
         "leaseway-insecure-default",
-        "Secret that signs receipt handles and message ids, and seals keys and settings in Kafka; "
-        "the same for all workers.",
+        "Secret that signs handles and ids, and seals what Kafka keeps of keys and settings; the same for all workers.",
         secret=True,
     )
     secret_old: str = setting(
@@ -177,8 +175,7 @@ class EngineSettings(Section):
     )
     quotas: str = setting(
         "default",
-        "Bounds of users and accounts that have none of their own, when auth is required: "
-        "default (docs/reference/native.md) or none.",
+        "Bounds of users and accounts without their own, when auth is required: default (docs/reference/native.md) or none.",
         words=("default", "none"),
     )
     default_partitions: int = setting(4, "Partitions of a queue that names none, {within}.", within=(1, 64))
@@ -193,18 +190,17 @@ class EngineSettings(Section):
     )
     kept_bytes: int = setting(
         64_000_000,
-        "Bytes of sent messages that a worker keeps in memory while it is alone, and its plane as many, {within}; "
-        "0 = none.",
+        "Bytes of sent messages that a lone worker keeps in memory, and its plane as many, {within}.",
         within=(0, 10_000_000_000),
     )
     plane: str = setting(
         "auto",
-        "Whether a thread of the native library serves the hot requests of plain queues: auto (where it can) or off.",
+        "Whether the plane serves hot requests: auto (where it can) or off.",
         words=("auto", "off"),
     )
     send_timeout_ms: int = setting(
         10_000,
-        "How long a send may take from its request on, before it fails with 503, {within} ms.",
+        "How long a send may take before it fails with 503, {within} ms.",
         within=(1000, 60_000),
     )
     start_wait_s: int = setting(
@@ -226,8 +222,7 @@ class EngineSettings(Section):
     )
     transaction_exhausted: str = setting(
         "rollback",
-        "What becomes of a transaction when the last check is not answered: rollback, commit, "
-        "or keep (until it is too old).",
+        "What becomes of a transaction after its last check: rollback, commit, or keep (until it is too old).",
         words=("rollback", "commit", "keep"),
     )
     transaction_age_ms: int = setting(
@@ -241,21 +236,21 @@ class EngineSettings(Section):
     transactions_open: int = setting(50_000, "Open transactions of all queues, about, {within}.", within=(1, 1_000_000))
     webhook_addresses: str = setting(
         "public",
-        "Where webhooks may go: public addresses, or all (also this machine and private networks).",
+        "Where webhooks may go: public addresses, or all.",
         words=("public", "all"),
     )
     statistics_folder: str = setting(
         "",
-        "Folder that `leaseway report --out` writes: days that Spark has added up are told from there; empty = none.",
+        "Folder of `leaseway report --out`, for statistics of days; empty = none.",
     )
-    smtp_host: str = setting("", "SMTP server through which owners of queues get mail; empty = no mail.")
+    smtp_host: str = setting("", "SMTP server for mail to owners of queues; empty = no mail.")
     smtp_port: int = setting(25, "Port of the SMTP server, {within}.", within=(1, 65535))
     smtp_tls: str = setting(
         "no",
-        "How the SMTP server is spoken to: no (plain), starttls, or tls (from the first byte).",
+        "TLS to the SMTP server: no, starttls, or tls (from the first byte).",
         words=("no", "starttls", "tls"),
     )
-    smtp_user: str = setting("", "User at the SMTP server; empty = none is named.")
+    smtp_user: str = setting("", "User at the SMTP server, if any.")
     smtp_password: str = setting("", "Password of that user.", secret=True)
     smtp_from: str = setting(
         "leaseway@localhost", "Sender of mail.", form=(r"[^\s@]{1,64}@[^\s@]{1,190}", "an address")
@@ -265,7 +260,7 @@ class EngineSettings(Section):
     )
     audit: str = setting(
         "management",
-        "What the audit has besides refusals: management (what changes queues, rights and keys) or all (each request).",
+        "What the audit has besides refusals: management (changes of queues, rights and keys) or all requests.",
         words=("management", "all"),
     )  # fmt: skip
     audit_days: int = setting(365, "How long the audit is kept, {within} days.", within=(1, 3650))

@@ -20,20 +20,17 @@ class ServerSettings(Section):
     port: int = setting(9400, "Port the facade listens on, {within}.", within=(1, 65535))
     tls_cert: str = setting(
         "",
-        "File with the certificate for HTTPS and its chain, in PEM; it is read again when it changes. "
-        "Empty = plain HTTP.",
+        "Certificate for HTTPS and its chain, a file in PEM, read again when it changes. Empty = HTTP.",
     )
-    tls_key: str = setting("", "File with the key of that certificate, in PEM.")
+    tls_key: str = setting("", "Its key, a file in PEM.")
     trust_proxy: str = setting(
         "no",
-        "yes: believe X-Forwarded-Proto, -Host, -Port and the last of -For, which a proxy before us must set or "
-        "remove.",
+        "yes: believe X-Forwarded-Proto, -Host, -Port and the last of -For, which a proxy must set or remove.",
         words=("no", "yes"),
     )
     hosts: str = setting(
         "",
-        "Further names under which clients reach the service in open mode (Host), with commas; "
-        "those of this machine are known.",
+        "Further names of the service in open mode (Host), with commas; those of this machine are known.",
         form=(r"[A-Za-z0-9.,_ -]*", "names with commas in between"),
     )
     max_connections: int = setting(
@@ -44,34 +41,32 @@ class ServerSettings(Section):
     )
     console_url: str = setting(
         "",
-        "Where browsers find the console: the page at `/` leads there. Empty = there is none. `leaseway up` sets it.",
+        "Where `/` leads browsers to the console; empty = there is none. `leaseway up` sets it.",
         form=(r"(https?://[^\s\"'<>]{1,500})?", "a URL of http or https"),
     )
     worker_label: str = setting(
         "",
-        "Label `worker` of the metrics; empty = none, or the number of each where several workers share the port.",
+        "Label `worker` of the metrics; empty = none, or a number where several workers share the port.",
         form=(r"[A-Za-z0-9_.:-]{0,80}", "up to 80 letters, digits, `_`, `.`, `:` or `-`"),
     )
     log_level: str = setting(
         "info",
-        "Which lines the log has: info, or debug, which adds each handle that was stale and why.",
+        "Lines of the log: info, or debug, which adds each stale handle and why.",
         words=("info", "debug"),
     )
     log_format: str = setting(
         "text",
-        "How a line of the log is written: text, or json, an object with its words as fields.",
+        "Form of a log line: text or json.",
         words=("text", "json"),
     )
     access_log_every: int = setting(
         0,
-        "Every how many-th answered request the log has a line for, {within}: 1 = each, 0 = none. "
-        "Failures of 5xx have one each then.",
+        "Every how many-th answered request has a line in the log, {within}; each 5xx has one then; 0 = none.",
         within=(0, 1_000_000),
     )
     traces: str = setting(
         "off",
-        "Spans of requests that carry a sampled trace context: off, or otlp, to a collector as the variables OTEL_* "
-        "say.",
+        "Spans of sampled requests: off, or otlp, to a collector that OTEL_* names.",
         words=("off", "otlp"),
     )
     native: str = setting(
@@ -108,7 +103,7 @@ class SqsSettings(Section):
     )
     sqs_cool_down_s: int = setting(
         0,
-        "How long SQS clients can't purge a queue again or reuse a deleted one's name, {within} s; AWS: 60.",
+        "For so long SQS clients can't purge a queue again or reuse a deleted one's name, {within} s; AWS: 60.",
         within=(0, 60),
     )
 
@@ -130,11 +125,11 @@ class MnsSettings(Section):
 
     mns_priority: str = setting(
         "yes",
-        "yes: queues made through MNS have priorities, and 16 partitions; no: all of their messages are alike.",
+        "yes: queues made through MNS have priorities, and 16 partitions; no: neither.",
         words=("yes", "no"),
     )
     mns_missing_deleted: str = setting(
-        "no", "yes: an MNS client may delete a queue that is not there; no: that is QueueNotExist.", words=("no", "yes")
+        "no", "yes: MNS clients may delete a missing queue; no: QueueNotExist.", words=("no", "yes")
     )
 
 
@@ -145,8 +140,7 @@ class RocketmqSettings(Section):
     rocketmq_port: int = setting(0, "Port of the RocketMQ 5 endpoint (gRPC), {within}; 0 = off.", within=(0, 65535))
     rocketmq_zones: str = setting(
         "",
-        "Zones of RocketMQ clients that sign local time as if it were UTC, as +08:00,-03:30, or any; "
-        "UTC and this machine's are known.",
+        "Zones of RocketMQ clients that sign local time as UTC, as +08:00,-03:30, or any; UTC and this machine's are known.",
         form=(
             r"(any|([+-](0\d|1[0-4]):[0-5]\d)(, *[+-](0\d|1[0-4]):[0-5]\d)*)?",
             "offsets from UTC with commas in between, or any",

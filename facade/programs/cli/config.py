@@ -23,17 +23,17 @@ STACK_VARIABLES = {
         "Folder of the jars (`broker/`, `spark/`). Default: `.cache/jars` of the checkout, "
         "else the user's cache folder."
     ),
-    "LW_IVY_SETTINGS": "Settings file for Ivy, when the jars come from a mirror; Ivy itself is PySpark's where that "
-    "is installed. Default: Ivy's own public resolver.",
+    "LW_IVY_SETTINGS": "Settings file for Ivy, when the jars come from a mirror; Ivy is PySpark's where that is installed. "
+    "Default: Ivy's public resolver.",
     "JAVA_HOME": "Java 17 or newer for the embedded broker. Default: `java` in PATH.",
 }
 
 HEAD = """# Configuration
 
 Written by `leaseway config --markdown`; a test keeps it fresh. `leaseway config` prints the values
-in force and where they came from. A worker reads the variables once, when it starts. An unknown
-`LEASEWAY_` variable, or a value out of range, stops the start with one line. Options of
-`leaseway up` and `leaseway serve` win over variables.
+in force and where they came from. A worker reads the variables when it starts. An unknown
+`LEASEWAY_` variable, or a value out of range, stops the start. Options of `leaseway up` and
+`leaseway serve` win over variables.
 
 {files}
 """
@@ -71,7 +71,7 @@ def markdown() -> str:
     stack = {f"`{name}`": about for name, about in STACK_VARIABLES.items()}
     sections = [
         HEAD.format(files=_files()),
-        "## The facade\n\nEach variable, its default, and what it means:\n\n" + _items(settings),
+        "## The facade\n\n" + _items(settings),
         "## The embedded stack\n\n" + _items(stack),
         _durability(),
         _keeping(),
@@ -98,8 +98,8 @@ def _properties(values: Mapping[str, str]) -> str:
 def _files() -> str:
     names = ", ".join(f"`{_variable(field)}`" for field in dataclasses.fields(Settings) if file_variable_of(field))
     text = (
-        "A variable with `_FILE` behind its name says in which file the value is, so that a secret need not be in an "
-        f"environment; the end of the file's last line does not count. These settings have one: {names}."
+        "With `_FILE` behind its name, a variable names a file with the value of a secret; the end of the last line "
+        f"does not count: {names}."
     )
     return textwrap.fill(text, 100, break_on_hyphens=False, break_long_words=False)
 
@@ -119,16 +119,13 @@ def _keeping() -> str:
     days = f"{keep_ms(TABLE['retention_ms'].default, 0) / DAY_MS:.1f}"
     return (
         "## How long Kafka keeps the messages of a queue\n\n"
-        "`retention.ms` of a queue's topic is the sum of three times: the queue's retention, the longest\n"
-        f"delay that its messages may have, and {margin} hours (the longest lease, and an hour for clocks). The\n"
-        f"delay is that of the queue, at least {least} hour, so the default retention of 4 days gives {days} days.\n"
-        "Before a message with a longer delay is stored (or loaded, when a native producer has sent it), the\n"
-        "topic is told to keep records for longer: the delay is doubled until it fits, up to the queue's\n"
-        "`max_delay_seconds`. It never falls again, since nobody knows when the last such message is gone.\n"
-        "The log has a line with `action=keep` then.\n\n"
+        "`retention.ms` of a queue's topic is the sum of the queue's retention, its longest delay, and\n"
+        f"{margin} hours (the longest lease, and an hour for clocks). The delay is that of the queue, at least\n"
+        f"{least} hour, so the default retention of 4 days gives {days} days. Before a message with a longer delay is\n"
+        "stored (a native producer's: loaded), the delay is doubled until it fits, up to\n"
+        "`max_delay_seconds`, and the log has a line with `action=keep`. It never falls again.\n\n"
         "The topic of a queue with `keep_unacked` has `retention.ms` -1. Every 30 s the service deletes from\n"
-        "its beginning what is as old as that sum and settled under every tag; the log has a line with\n"
-        "`action=trim` then.\n"
+        "its beginning what is as old as that sum and settled under every tag (`action=trim` in the log).\n"
     )
 
 
