@@ -175,7 +175,8 @@ class EngineSettings(Section):
     )
     quotas: str = setting(
         "default",
-        "Bounds of users and accounts without their own, when auth is required: default (docs/reference/native.md) or none.",
+        "Bounds of users and accounts without their own, when auth is required: default (docs/reference/native.md) "
+        "or none.",
         words=("default", "none"),
     )
     default_partitions: int = setting(4, "Partitions of a queue that names none, {within}.", within=(1, 64))

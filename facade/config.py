@@ -140,7 +140,8 @@ class RocketmqSettings(Section):
     rocketmq_port: int = setting(0, "Port of the RocketMQ 5 endpoint (gRPC), {within}; 0 = off.", within=(0, 65535))
     rocketmq_zones: str = setting(
         "",
-        "Zones of RocketMQ clients that sign local time as UTC, as +08:00,-03:30, or any; UTC and this machine's are known.",
+        "Zones of RocketMQ clients that sign local time as UTC, as +08:00,-03:30, or any; "
+        "UTC and this machine's are known.",
         form=(
             r"(any|([+-](0\d|1[0-4]):[0-5]\d)(, *[+-](0\d|1[0-4]):[0-5]\d)*)?",
             "offsets from UTC with commas in between, or any",

@@ -19,12 +19,9 @@ from tests.docs.markdown import item, wrapped
 
 HEAD = """# Command line
 
-Written by `make docs` from the commands themselves; a test keeps it fresh. `leaseway COMMAND
---help` prints the same, and simple examples. [Use the command
-line](../how-to/use-the-command-line.md) shows how it is used.
-
-Commands of the first kind use the API of a service, which runs here or elsewhere. Those of the
-second kind run a service, or read its Kafka.
+Written by `make docs` from the commands, whose `--help` has further examples. [Use the command
+line](../how-to/use-the-command-line.md) shows how they are used. Those of the first kind use the
+API of a service, here or elsewhere; those of the second kind run a service, or read its Kafka.
 
 ## Exit status
 

@@ -9,8 +9,7 @@ from tests.docs.markdown import item, wrapped
 
 HEAD = """# Errors
 
-Written by `make docs` from the tables in `facade/http/problem.py` and
-`facade/dialects/sqs/wire/errors.py`; a test keeps it fresh.
+Written by `make docs` from the code.
 
 """
 NATIVE = """The native API answers with problem details (RFC 9457): `type`, `title`, `status`, `code`, `detail`,

@@ -16,10 +16,9 @@ from schemas import vocabulary
 
 _HEAD = """# Glossary
 
-Each word has one meaning in the code, the API, the logs and these pages. This page is made by
-`make docs`, from `schemas/vocabulary.py` and `tests/docs/glossary.py`.
-[Concepts](../explanation/concepts.md) explains queue, tag, lease, handle, group, transaction and
-the like, and [Troubleshoot](../how-to/troubleshoot.md) has the reasons of `stale`.
+Words with one meaning in the code, the API, the logs and these pages, written by `make docs`.
+[Concepts](../explanation/concepts.md) has queue, tag, lease and the like,
+[Troubleshoot](../how-to/troubleshoot.md) the reasons of `stale`.
 """
 _COLUMNS = 100
 # The enumerations whose members have a paragraph each, and how the page calls them.
@@ -31,16 +30,16 @@ _SECTIONS = {
 }
 # Words that name no state and no event, as the code, the logs and the docs use them.
 WORDS: Final = {
-    "incarnation": "Twelve hex digits that name one life of a queue. A queue that is deleted and created again under "
-    "the same name has another incarnation, so nothing of the old one is taken for the new one's.",
+    "incarnation": "Twelve hex digits that name one life of a queue. A queue that is created again under the same name "
+    "has another one, so nothing of the old queue is taken for the new one's.",
     "unit": "One partition of one incarnation of a queue. Each script works on one unit; a unit has one owner, and is "
     "rebuilt by itself.",
     "owner": "The worker that loads a unit's window and drains its outbox. It holds a lease of its own on the unit; "
     "its epoch, which rises with each owner, keeps a former owner from writing.",
     "generation": "A number of the state in Redis as a whole. A unit without it, or with another, does not serve "
     "until it is rebuilt.",
-    "window": "What Redis holds of a unit: the messages that can be received next, and those that are leased. Its "
-    "bodies are bounded; the rest of the backlog is in Kafka alone.",
+    "window": "What Redis holds of a unit: messages that can be received next, and leased ones. The rest of the "
+    "backlog is in Kafka alone.",
     "cursor": "Of a tag in a unit: the first offset that the window has not taken in order.",
     "nonce": "The number of a delivery: the seq of the journal entry that leased the message. A handle carries it, so "
     "a handle of an earlier delivery is known as stale.",

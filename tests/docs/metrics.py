@@ -85,9 +85,7 @@ MEANINGS = {
     ),
     "leaseway_plane_requests_total": (
         "counter",
-        (
-            "Of `leaseway_requests_total`, by `way`: `plane`, or `python` with a `reason`; see below."
-        ),
+        ("Of `leaseway_requests_total`, by `way`: `plane`, or `python` with a `reason`; see below."),
     ),
     "leaseway_receives_in_progress": ("gauge", "Receives being served; nearly all wait."),
     "leaseway_request_bytes_held": ("gauge", "Bytes of requests in hand, those still coming included."),
@@ -107,9 +105,7 @@ MEANINGS = {
     ),
     AGE: (
         "gauge",
-        (
-            "Age of the oldest open message of a `queue`, leased or with a delay under five minutes too; 0 = none."
-        ),
+        ("Age of the oldest open message of a `queue`, leased or with a delay under five minutes too; 0 = none."),
     ),
     RETENTION: ("gauge", "The `queue`'s retention."),
     IN_FLIGHT_LIMIT: ("gauge", "Messages of the `queue` that may be leased at once under each tag."),
@@ -131,10 +127,7 @@ MEANINGS = {
     ),
     SENT: (
         "counter",
-        (
-            "Records written to a `queue` since it was made, "
-            "[as the API counts](native.md#what-is-in-all-queues)."
-        ),
+        ("Records written to a `queue` since it was made, [as the API counts](native.md#what-is-in-all-queues)."),
     ),
     **{family: ("counter", _DONE[name]) for family, name in DONE.items()},
     WAITING: (
@@ -150,10 +143,7 @@ MEANINGS = {
     ),
     EMPTY: (
         "counter",
-        (
-            "Receives that this worker answered without a message, by `queue` and `tag`, of the 50 tags with the "
-            "most."
-        ),
+        ("Receives that this worker answered without a message, by `queue` and `tag`, of the 50 tags with the most."),
     ),
     "leaseway_journal_lag_seconds": (
         "gauge",
@@ -196,9 +186,7 @@ MEANINGS = {
     "leaseway_receives_over_limit_total": ("counter", "Receives that met the limit of messages in flight."),
     "leaseway_stale_handles_total": (
         "counter",
-        (
-            "Stale handles, by [`reason`](../how-to/troubleshoot.md#why-a-handle-is-stale)."
-        ),
+        ("Stale handles, by [`reason`](../how-to/troubleshoot.md#why-a-handle-is-stale)."),
     ),
     "leaseway_messages_moved_total": ("counter", "Messages moved by redrive tasks."),
     "leaseway_groups_parked_total": ("counter", "Groups of FIFO queues parked."),

@@ -15,10 +15,8 @@ from tests.docs.markdown import item, wrapped
 _HEAD = """# Queue settings
 
 """
-_ABOUT = """What can be set of a queue, with the name of the native API and of the other dialects, if
-they have one. The words are those of the OpenAPI document. A dialect may be narrower than the range
-here ([SQS](sqs.md), [EMQ](emq.md), [MNS](mns.md)). This page is made of
-`schemas/records/settings.py` by `make docs`."""
+_ABOUT = """Settings by their names in the native API, and in the dialects that have them; a dialect may
+be narrower than the range here ([SQS](sqs.md), [EMQ](emq.md), [MNS](mns.md)). Written by `make docs`."""
 
 
 def _range(setting: Setting) -> str:

@@ -23,8 +23,8 @@ STACK_VARIABLES = {
         "Folder of the jars (`broker/`, `spark/`). Default: `.cache/jars` of the checkout, "
         "else the user's cache folder."
     ),
-    "LW_IVY_SETTINGS": "Settings file for Ivy, when the jars come from a mirror; Ivy is PySpark's where that is installed. "
-    "Default: Ivy's public resolver.",
+    "LW_IVY_SETTINGS": "Settings file for Ivy, when the jars come from a mirror; Ivy is PySpark's where that is "
+    "installed. Default: Ivy's public resolver.",
     "JAVA_HOME": "Java 17 or newer for the embedded broker. Default: `java` in PATH.",
 }
 
