@@ -39,8 +39,31 @@ def run_sql(given: argparse.Namespace) -> int:
     """Prints the rows of a query; 0 done, 2 the query is wrong."""
     from spark.lake.answers.question import answered
 
+    _copied_first("sql", given)
     done = answered(given)
     return _sql_by_spark(given) if done is None else done
+
+
+def _copied_first(name: str, given: argparse.Namespace) -> None:
+    """Copies what is new, where `--fresh` asks for it. Raises as `Lake.run`, and BadOption,
+    NoBroker.
+    """
+    from spark.lake.answers.question import due, since_ms
+
+    if not due(given):
+        return
+    from spark.frames.session import job
+    from spark.lake.commits import Wish
+    from spark.lake.lake import Lake
+    from spark.lake.places.warehouse import warehouse_of
+    from spark.lake.tables.table import Overtaken
+
+    since, log = since_ms(given), log_of(given)
+    with job(name, given.master, log) as spark_session:
+        try:
+            Lake(spark_session, log, warehouse_of(given), Wish()).bring(since)
+        except Overtaken as error:
+            raise BadOption(f"--fresh: {error}, again and again; leave it out") from None
 
 
 def _sql_by_spark(given: argparse.Namespace) -> int:
@@ -112,6 +135,7 @@ def run_report(given: argparse.Namespace) -> int:
     """Writes the reports of the last day before now, or of the span that was given."""
     from spark.lake.places.warehouse import asked_of
 
+    _copied_first("report", given)
     warehouse = asked_of(given)
     return _report_of_log(given) if warehouse is None else _report_of_tables(given, warehouse)
 
@@ -203,6 +227,7 @@ def run_selection(given: argparse.Namespace) -> int:
     from spark.dead_letters.selection import asked_for, views_of_log, write_chosen
     from spark.lake.places.warehouse import asked_of
 
+    _copied_first("redrive", given)
     warehouse = asked_of(given)
     if warehouse is None:
         return write_chosen(given, views_of_log(given))

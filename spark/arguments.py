@@ -15,7 +15,7 @@ def sql_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "query",
         help="SQL over the views messages, journal, deliveries, lives, dead_letters, queues, meters, "
-        "stale_handles, audit, unread",
+        "stale_handles, requests, audit, unread",
     )
     parser.add_argument(
         "--format", choices=("table", "json", "csv"), default="table", help="how rows are printed (default table)"
@@ -83,8 +83,8 @@ def lake_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--bodies",
         choices=("unmasked", "all", "none"),
-        default="unmasked",
-        help="copy bodies and attributes of messages of which no mask hides anything, of all, or of none",
+        help="copy bodies and attributes of messages of which no mask hides anything, of all, or of none "
+        "(default: as the copy before, and `unmasked` at first)",
     )
     parser.add_argument(
         "--commit-mib",
@@ -132,6 +132,12 @@ def _warehouse_argument(parser: ArgumentParser, verb: str) -> None:
         "--warehouse", metavar="PLACE", help=f"{verb} the tables that `leaseway lake` has written, not Kafka"
     )
     _catalog_argument(parser)
+    parser.add_argument(
+        "--fresh",
+        type=float,
+        metavar="SECONDS",
+        help="first copy what is new, as `leaseway lake` does, when the last copy began longer ago than this",
+    )
 
 
 def _catalog_argument(parser: ArgumentParser) -> None:

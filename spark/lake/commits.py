@@ -33,10 +33,11 @@ _MIB = 1 << 20
 @dataclass(frozen=True)
 class Wish:
     """What to copy: `bodies` of all messages, of none, or only of those of which no mask hides
-    anything (`unmasked`); about `commit_bytes` of records in a commit, however many there are.
+    anything (`unmasked`), None = as before; about `commit_bytes` of records in a commit, however
+    many there are.
     """
 
-    bodies: str = "unmasked"
+    bodies: str | None = None
     commit_bytes: int = 128 * _MIB
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 from pyspark import StorageLevel
@@ -25,14 +26,18 @@ from spark.lake.commits import Commits, Wish
 from spark.lake.derived.deliveries import Deliveries
 from spark.lake.derived.lifecycles import Lifecycles
 from spark.lake.derived.made import Derived, News
+from spark.lake.derived.minutes import Minutes
 from spark.lake.feeds import FEEDS
 from spark.lake.maintenance import maintain
 from spark.lake.messages import masked_queues
-from spark.lake.places.warehouse import AS_OF, LOG, Warehouse, note_of
+from spark.lake.places.warehouse import AS_OF, BODIES, LOG, UNMASKED, Warehouse, note_of
 from spark.lake.tables.catalog import Catalog
 from spark.lake.tables.table import Overtaken
 from spark.progress import tell
 from spark.rules.floors import runs_of_snapshots
+
+# Of a copy that others overtake.
+_TRIES = 3
 
 
 class Lake:
@@ -46,8 +51,8 @@ class Lake:
         self._catalog = Catalog(spark_session, warehouse)
         self.session = self._catalog.spark_session
         self.tables = self._catalog.open()
-        self._commits = Commits(self.session, log, self.tables, wish)
         self._check_log()
+        self._commits = Commits(self.session, log, self.tables, replace(wish, bodies=self._bodies(wish)))
 
     def run(self, every_s: float | None) -> None:
         """Copies what the log has; with `every_s` again and again, so long after each beginning: a
@@ -64,6 +69,19 @@ class Lake:
             except Overtaken as error:
                 tell("lake", f"{error}; what it has is whole, and the next round goes on there")
             time.sleep(max(0.0, every_s - (time.monotonic() - began)))
+
+    def bring(self, since_ms: int) -> None:
+        """Copies unless the tables tell of `since_ms` (epoch ms) already, which another job may see
+        to meanwhile. Raises as `run`.
+        """
+        tries_left = _TRIES
+        while int(self._catalog.noted().get(AS_OF, 0)) < since_ms:
+            tries_left -= 1
+            try:
+                self.round()
+            except Overtaken:
+                if not tries_left:
+                    raise
 
     def round(self) -> None:
         """Copies what the log has by now, then does what is due of maintenance. Raises as `run`."""
@@ -103,13 +121,25 @@ class Lake:
     def _derive(self, queues: DataFrame, runs: DataFrame | None, as_of_ms: int) -> set[str]:
         """Brings the tables that are made of others up to date; the names of those that changed."""
         noted, changed = self._catalog.noted(), set()
-        derived: tuple[Derived, ...] = (Deliveries(self.tables), Lifecycles(self.tables, queues, runs))
+        derived: tuple[Derived, ...] = (
+            Deliveries(self.tables),
+            Lifecycles(self.tables, queues, runs),
+            Minutes(self.tables),
+        )
         for made in derived:
             news = News.since(noted.get(note_of(made.name)), self.tables, as_of_ms)
-            if self.tables[made.source].snapshot() is not None and made.update(news):
+            if made.update(news):
                 changed.add(made.name)
             self._catalog.note({note_of(made.name): news.now.note()})
         return changed
+
+    def _bodies(self, wish: Wish) -> str:
+        """Whose bodies are copied: noted at once, so that who does not say it copies no others."""
+        noted = self._catalog.noted().get(BODIES)
+        bodies = wish.bodies or noted or UNMASKED
+        if bodies != noted:
+            self._catalog.note({BODIES: bodies})
+        return bodies
 
     def _check_log(self) -> None:
         ours = f"{cluster_of(self.session, self._log)}/{self._log.prefix}"

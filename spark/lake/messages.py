@@ -138,7 +138,7 @@ def masked_queues(newest: DataFrame) -> DataFrame:
     )
 
 
-def bodies_left_out(messages: DataFrame, bodies: str, masked: DataFrame) -> DataFrame:
+def bodies_left_out(messages: DataFrame, bodies: str | None, masked: DataFrame) -> DataFrame:
     """The messages without the bodies and attributes that are not to be copied: of `none`, or not
     of those that a mask hides something of.
 

@@ -11,6 +11,7 @@ from pyspark.sql.types import StructField, StructType
 from spark.frames.columns import (
     AUDIT,
     BYTES,
+    COUNTS,
     DELIVERIES,
     FLAG,
     INT,
@@ -67,6 +68,7 @@ SHAPES = {
     "control": Shape(CONTROL, None, ("queue", "log_offset")),
     "deliveries": Shape(DELIVERIES, "received_at", ("queue", "partition", "offset")),
     "lifecycles": Shape(LIFECYCLES, "sent_at", ("queue", "partition", "offset")),
+    "queue_minutes": Shape(COUNTS, "minute", ("queue", "minute")),
     "stale_handles": Shape(STALE_HANDLES, "minute", ("queue", "minute")),
     "undecodable": Shape(UNDECODABLE, "at", ("topic", "partition", "offset")),
 }

@@ -14,6 +14,9 @@ from schemas.vocabulary import DEDUP_WINDOW_MS
 # What a repeat is judged by; `dedup` is the id within its scope.
 SEND = ("queue", "partition", "dedup", "offset", "sent_at")
 _ID = ("queue", "partition", "dedup")
+# An id may be sent again every few minutes, and which of its sends repeat hangs on all before: so
+# much of that is looked at.
+_BEFORE_MS = 24 * 3_600_000
 
 
 def dedup() -> Column:
@@ -22,6 +25,15 @@ def dedup() -> Column:
     scoped = F.concat(group, F.lit("/"), "dedup_id")
     counts = (F.col("status") == "shown") & F.col("dedup_scope").isNotNull() & F.col("origin").isNull()
     return F.when(counts, scoped)
+
+
+def since_or_repeated(messages: DataFrame, since: Column) -> DataFrame:
+    """The messages that were sent `since` then, and those of the day before that they may repeat.
+    Reads sent_at, dedup_id, dedup_scope.
+    """
+    before = F.timestamp_millis(F.unix_millis(since) - _BEFORE_MS)
+    may = F.col("dedup_id").isNotNull() & F.col("dedup_scope").isNotNull() & (F.col("sent_at") >= before)
+    return messages.where((F.col("sent_at") >= since) | may)
 
 
 def repeats(sends: DataFrame) -> DataFrame:

@@ -80,7 +80,7 @@ def log(stack: Services) -> Written:
 
 def named(place: str, catalog: str | None, **fields: Any) -> Namespace:
     plain = {"engine": "auto", "begin": None, "end": None, "limit": 10, "format": "csv"}
-    return Namespace(warehouse=place, catalog=catalog, **{**plain, **fields})
+    return Namespace(warehouse=place, catalog=catalog, fresh=None, **{**plain, **fields})
 
 
 def copied_twice(spark_session: SparkSession, log: Written, warehouse: Warehouse) -> Lake:

@@ -24,9 +24,11 @@ from spark.lake.derived.made import News
 from spark.lake.lake import Lake
 from spark.lake.places.warehouse import Warehouse, note_of
 from spark.lake.tables.table import Overtaken, Table
+from spark.reports.counts import added, events, sends
 from spark.rules.deliveries import deliveries_of
 from spark.rules.floors import RUNS
 from spark.rules.lifecycles import lifecycles_of, with_wanted_tags
+from spark.rules.repeats import without_repeated_sends
 from spark.sql_job import lines
 from tests.services import Services
 from tests.spark.lake_log import LAST_MS, UNIT, Written, lake, text, whole
@@ -55,6 +57,8 @@ class Story:
             1,
             1,
             partitions=2,
+            fifo=True,
+            dedup_scope="queue",
             tags=[TagRecord(0, "default", 0, 0, [0, 0]), *tags],
             next_tag_id=4,
         )
@@ -72,16 +76,21 @@ class Story:
         told = JournalEntry(self._seq[partition], at, kind, tag, list(offsets), times, "")
         self.log.put("journal", JournalRecord("mails", UNIT, partition, [told]), ms=at - LAST_MS)
 
+    def send_again(self, minutes: int) -> None:
+        """The same deduplication id once more, so long after the first."""
+        self.log.put("q.mails", text("again", dedup_id="d"), ms=60_000 * minutes)
+
     def lease(self, *offsets: int, partition: int = 0, tag: int = 0) -> None:
         self.tell("leased", *offsets, partition=partition, until_ms=LEASE_MS, tag=tag)
 
 
-def expected(spark_session: SparkSession, log: Log, as_of_ms: int) -> tuple[DataFrame, DataFrame]:
-    """Deliveries and lifecycles of Kafka's log."""
+def expected(spark_session: SparkSession, log: Log, as_of_ms: int) -> tuple[DataFrame, DataFrame, DataFrame]:
+    """Deliveries, lifecycles and counts of Kafka's log."""
     tables = Tables(spark_session, log)
     journal, messages, queues = tables.journal(), tables.messages(), tables.queues()
     lives = lifecycles_of(with_wanted_tags(messages, queues), journal, empty(spark_session, RUNS), queues)
-    return deliveries_of(journal, messages, F.timestamp_millis(F.lit(as_of_ms))), lives
+    counts = added(sends(without_repeated_sends(messages)).unionByName(events(journal)))
+    return deliveries_of(journal, messages, F.timestamp_millis(F.lit(as_of_ms))), lives, counts
 
 
 class Rounds:
@@ -101,15 +110,22 @@ class Rounds:
         self._monkeypatch.undo()
         assert kept_frames(self._spark_session) == before
 
+    def sent(self) -> tuple[int, int]:
+        """Requests and messages of all minutes."""
+        sent = self.copy.tables["queue_minutes"].rows().where("measure = 'sent'")
+        [row] = sent.agg(F.sum("requests").alias("requests"), F.sum("messages").alias("messages")).collect()
+        return row["requests"], row["messages"]
+
     def check(self, as_of_ms: int) -> dict[str, int]:
         """A round as of then, after which the table has the rows of Kafka's frame; how many end
         how.
         """
         self.at(as_of_ms)
         rows = whole(self.copy.tables["deliveries"].rows())
-        deliveries, lifecycles = expected(self._spark_session, self._story.log.log, as_of_ms)
+        deliveries, lifecycles, counts = expected(self._spark_session, self._story.log.log, as_of_ms)
         assert rows == whole(deliveries)
         assert whole(self.copy.tables["lifecycles"].rows()) == whole(lifecycles)
+        assert whole(self.copy.tables["queue_minutes"].rows()) == whole(counts)
         ends: dict[str, int] = {}
         for row in rows:
             how = json.loads(row)["how"]
@@ -117,55 +133,9 @@ class Rounds:
         return ends
 
 
-def test_each_round_changes_what_has_changed_and_questions_are_answered_from_the_table(
-    spark_session: SparkSession, stack: Services, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    story = Story(stack.bootstrap)
-    rounds = Rounds(spark_session, story, tmp_path, monkeypatch)
-    # No message yet is an answer, too.
-    rounds.at(LAST_MS)
-    none = answer(tables_of(Warehouse(tmp_path)), "SELECT count(*) AS n FROM dead_letters", 10, (None, None))
-    assert list(none.lines("csv")) == ["n", "0"]
-    for partition in (0, 1):
-        story.log.put("q.mails", *(text(str(n)) for n in range(8)), partition=partition)
-    story.lease(0, 1, 2, 3)
-    story.tell("acked", 0)
-    story.lease(4, tag=3)
-    # The journal has come before the message of 8.
-    story.lease(0, 8, partition=1)
-    assert rounds.check(LAST_MS + 60_000 + 1) == {"acked": 1, "open": 6}
-
-    # Time alone ends what is open. A second delivery of one, another end of a second, and two that
-    # may yet be told of as carried by no answer; one of these is.
-    story.tell("released", 1, until_ms=5_000)
-    story.tell("acked", 2)
-    story.lease(1, 3, 5)
-    story.tell("returned", 5)
-    story.log.put("q.mails", text("8"), ms=story.at_ms(1) - LAST_MS - 1, partition=1)
-    assert rounds.check(story.at_ms()) == {"acked": 2, "released": 1, "lapsed": 4, "open": 2}
-    found = rounds.copy.tables["deliveries"].rows().where("partition = 1 AND offset = 8").collect()
-    assert [row["wait_ms"] for row in found] == [1]
-
-    # The other was never delivered either; its message's delivery before is the last. One is held
-    # longer, and two are purged: one before its lease ran out, which is written down now.
-    story.tell("returned", 3)
-    story.tell("extended", 1, until_ms=10 * LEASE_MS)
-    story.lease(6, 7)
-    story.tell("purged", 7)
-    story.tell("purged", 1, partition=1)
-    story.lease(5, tag=3)
-    ends = {"acked": 2, "released": 1, "lapsed": 4, "purged": 3, "open": 1}
-    assert rounds.check(story.at_ms() + 1) == ends
-
-    # The tag is deleted, and its name is gone from what comes now.
-    story.name()
-    story.tell("acked", 5, tag=3)
-    rounds.at(story.at_ms() + 2)
-    gone = rounds.copy.tables["lifecycles"].rows().where("tag_id = 3").groupBy("tag", "settled_how").count()
-    assert {(row["tag"], row["settled_how"]) for row in gone.collect()} == {("retail", "acked"), ("retail", "deleted")}
-    of_tag = rounds.copy.tables["deliveries"].rows().where("tag_id = 3").orderBy("offset").select("tag", "how")
-    assert list(map(tuple, of_tag.collect())) == [("retail", "lapsed"), ("retail", "acked")]
-    warehouse, query = Warehouse(tmp_path), "SELECT how, count(*) AS n FROM deliveries GROUP BY how ORDER BY how"
+def check_answers(spark_session: SparkSession, rounds: Rounds, warehouse: Warehouse) -> None:
+    """Both engines answer from the tables that were made."""
+    query = "SELECT how, count(*) AS n FROM deliveries GROUP BY how ORDER BY how"
     small = tables_of(warehouse)
     counted = ["how,n", "acked,3", "lapsed,4", "purged,3", "released,1"]
     assert list(answer(small, query, 10, (None, None)).lines("csv")) == counted
@@ -181,6 +151,63 @@ def test_each_round_changes_what_has_changed_and_questions_are_answered_from_the
     stored = tables.frame("deliveries")
     assert "deliveries" in stored._jdf.queryExecution().optimizedPlan().toString()
     assert whole(stored) == whole(rounds.copy.tables["deliveries"].rows())
+
+
+def test_each_round_changes_what_has_changed_and_questions_are_answered_from_the_table(
+    spark_session: SparkSession, stack: Services, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    story = Story(stack.bootstrap)
+    rounds = Rounds(spark_session, story, tmp_path, monkeypatch)
+    # No message yet is an answer, too.
+    rounds.at(LAST_MS)
+    none = answer(tables_of(Warehouse(tmp_path)), "SELECT count(*) AS n FROM dead_letters", 10, (None, None))
+    assert list(none.lines("csv")) == ["n", "0"]
+    for partition in (0, 1):
+        story.log.put("q.mails", *(text(str(n)) for n in range(8)), partition=partition)
+    story.send_again(1)
+    story.lease(0, 1, 2, 3)
+    story.tell("acked", 0)
+    story.lease(4, tag=3)
+    # The journal has come before the message of 8.
+    story.lease(0, 8, partition=1)
+    assert rounds.check(LAST_MS + 60_000 + 1) == {"acked": 1, "open": 6}
+
+    # Time alone ends what is open. A second delivery of one, another end of a second, and two that
+    # may yet be told of as carried by no answer; one of these is.
+    story.tell("released", 1, until_ms=5_000)
+    story.tell("acked", 2)
+    story.lease(1, 3, 5)
+    story.tell("returned", 5)
+    # The second repeats the first. Were that forgotten, the third would repeat the second.
+    story.send_again(5)
+    story.log.put("q.mails", text("8"), ms=story.at_ms(1) - LAST_MS - 1, partition=1)
+    assert rounds.check(story.at_ms()) == {"acked": 2, "released": 1, "lapsed": 4, "open": 2}
+    found = rounds.copy.tables["deliveries"].rows().where("partition = 1 AND offset = 8").collect()
+    assert [row["wait_ms"] for row in found] == [1]
+
+    # The other was never delivered either; its message's delivery before is the last. One is held
+    # longer, and two are purged: one before its lease ran out, which is written down now.
+    story.tell("returned", 3)
+    story.tell("extended", 1, until_ms=10 * LEASE_MS)
+    story.lease(6, 7)
+    story.tell("purged", 7)
+    story.tell("purged", 1, partition=1)
+    story.lease(5, tag=3)
+    story.send_again(9)
+    ends = {"acked": 2, "released": 1, "lapsed": 4, "purged": 3, "open": 1}
+    assert rounds.check(story.at_ms() + 1) == ends
+
+    assert rounds.sent() == (20, 19)
+
+    # The tag is deleted, and its name is gone from what comes now.
+    story.name()
+    story.tell("acked", 5, tag=3)
+    rounds.at(story.at_ms() + 2)
+    gone = rounds.copy.tables["lifecycles"].rows().where("tag_id = 3").groupBy("tag", "settled_how").count()
+    assert {(row["tag"], row["settled_how"]) for row in gone.collect()} == {("retail", "acked"), ("retail", "deleted")}
+    of_tag = rounds.copy.tables["deliveries"].rows().where("tag_id = 3").orderBy("offset").select("tag", "how")
+    assert list(map(tuple, of_tag.collect())) == [("retail", "lapsed"), ("retail", "acked")]
+    check_answers(spark_session, rounds, Warehouse(tmp_path))
 
 
 def test_a_round_that_was_ended_or_overtaken_anywhere_is_made_again(

@@ -7,11 +7,13 @@ import csv
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 import time
 from argparse import Namespace
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -27,10 +29,14 @@ from spark.frames.tables import Tables
 from spark.lake.answers.question import answered, found
 from spark.lake.answers.small import answer, tables_of
 from spark.lake.answers.stored import Stored
+from spark.lake.commits import Wish
 from spark.lake.places.warehouse import Warehouse
+from spark.reports.counts import added, events, sends
+from spark.rules.repeats import without_repeated_sends
 from spark.sql_job import lines
+from tests.services import Services
 from tests.spark.conftest import as_users
-from tests.spark.lake_log import LAST_MS
+from tests.spark.lake_log import LAST_MS, Written, lake, text
 from tests.spark.plans import files_read
 
 # Rounds of a copy plan for long, and longer beside others.
@@ -64,7 +70,18 @@ BOTH = [
        source_offset, original_id, original_queue, original_tag, original_sent_at, first_received_at, receive_count,
        lived_ms, body_text, body_bytes, sender, settled_how, settled_at FROM dead_letters ORDER BY address""",
     "SELECT settled_how, count(*) AS n FROM dead_letters GROUP BY 1 ORDER BY 1",
+    """SELECT minute, queue, tag, principal, measure, requests, messages, bytes FROM queue_minutes
+       WHERE queue LIKE 'mails%' ORDER BY 1, 2, 3, 4, 5""",
 ]
+# Of tables alone; beside it the same in minutes.
+DAILY = """SELECT date, queue, tag, principal, sent, sent_bytes, arrived, leased, acked, released, lapsed, dead, moved
+    FROM usage_daily WHERE queue <> 'bills' ORDER BY 1, 2, 3, 4"""
+SUM = "sum({}) FILTER (WHERE measure = '{}')"
+ENDS = ("arrived", "leased", "acked", "released", "lapsed", "dead", "moved")
+OF_MINUTES = f"""SELECT to_date(minute) AS date, queue, tag, principal,
+    {SUM.format("messages", "sent")} AS sent, {SUM.format("bytes", "sent")} AS sent_bytes,
+    {", ".join(SUM.format("messages", name) + f" AS {name}" for name in ENDS)}
+    FROM queue_minutes WHERE queue <> 'bills' GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4"""
 SPARK = {
     "SELECT attributes FROM messages LIMIT 1": "a column of type MAP",
     "SELECT counts[0] AS first FROM meters ORDER BY minute": "array_extract",
@@ -84,7 +101,7 @@ def read(form: str, printed: list[str]) -> Any:
 def views_of(spark_session: SparkSession, frame: Callable[[str], DataFrame], query: str = "") -> SparkSession:
     """Makes the views that a query names, or all."""
     names = ("messages", "journal", "meters", "requests", "audit", "queues", "deliveries", "lives", "dead_letters")
-    for name in names:
+    for name in (*names, "queue_minutes"):
         if name in query or not query:
             frame(name).createOrReplaceTempView(name)
     return spark_session
@@ -96,12 +113,18 @@ def by_kafka(spark_session: SparkSession, log: Log) -> Iterator[SparkSession]:
     frames: dict[str, DataFrame] = {}
 
     def kept(name: str) -> DataFrame:
-        frames[name] = getattr(Tables(spark_session, log), name)().persist()
+        tables = Tables(spark_session, log)
+        counted = name == "queue_minutes"
+        frames[name] = (counts_of(tables) if counted else getattr(tables, name)()).persist()
         return frames[name]
 
     yield views_of(spark_session, kept)
     for frame in frames.values():
         frame.unpersist()
+
+
+def counts_of(tables: Tables) -> DataFrame:
+    return added(sends(without_repeated_sends(tables.messages())).unionByName(events(tables.journal())))
 
 
 def by_spark(asked: SparkSession, query: str, form: str) -> Any:
@@ -121,6 +144,11 @@ def test_both_engines_answer_as_kafka_does(
             small = read(form, list(answer(tables, query, 1000, (None, None)).lines(form)))
             assert small == expected, query
             assert by_spark(by_tables, query, form) == expected, query
+        # What no minute has is 0 in a day.
+        expected = [[*row[:4], *(cell or "0" for cell in row[4:])] for row in by_spark(by_kafka, OF_MINUTES, "csv")]
+        stored.frame("usage_daily").createOrReplaceTempView("usage_daily")
+        assert read("csv", list(answer(tables, DAILY, 1000, (None, None)).lines("csv"))) == expected
+        assert len(expected) > 5 and by_spark(by_tables, DAILY, "csv") == expected
     for query, about in SPARK.items():
         with pytest.raises(Exception, match=about):
             answer(tables, query, 1000, (None, None))
@@ -171,6 +199,39 @@ def test_dead_letters_are_chosen_from_tables_as_from_the_log(
     assert "no `leaseway lake` has copied" in capsys.readouterr().err
 
 
+def test_what_is_new_is_copied_first_where_it_is_asked_for(
+    spark_session: SparkSession,
+    stack: Services,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr("spark.frames.session.job", lambda *_: contextlib.nullcontext(beside(spark_session)))
+    written = Written(stack.bootstrap)
+    written.make("q.mails")
+    written.put("q.mails", text("one"))
+    lake(spark_session, written.log, tmp_path, Wish("none")).round()
+    written.put("q.mails", text("two"))
+
+    def asked(*more: str) -> tuple[str, str]:
+        query = "SELECT count(*) AS n, count(body_text) AS bodies FROM messages"
+        words = ["--bootstrap", written.log.bootstrap, "--prefix", written.log.prefix, "--format", "csv"]
+        assert main(["sql", query, *words, *more]) == 0
+        printed = capsys.readouterr()
+        return printed.out, printed.err
+
+    tables = ["--warehouse", str(tmp_path)]
+    assert asked(*tables, "--fresh", "3600")[0] == "n,bodies\n1,0\n"
+    began = datetime.now(UTC)
+    out, err = asked(*tables, "--fresh", "0")
+    # The bodies that the warehouse has are none: who asks does not have them copied.
+    assert out == "n,bodies\n2,0\n" and "messages: 1 rows added" in err
+    [told] = re.findall("answered by DuckDB from tables, as of (.*)", err)
+    assert datetime.fromisoformat(told) >= began.replace(microsecond=0)
+    assert main(["sql", "SELECT 1", "--fresh", "0", "--bootstrap", written.log.bootstrap]) == 2
+    assert "--fresh is about tables: give --warehouse" in capsys.readouterr().err
+
+
 def test_conditions_choose_the_files_of_tables(spark_session: SparkSession, warehouse: Warehouse) -> None:
     asked = Stored(spark_session, warehouse, 0).frame("messages")
 
@@ -186,6 +247,7 @@ def given(**fields: Any) -> Namespace:
     plain = {
         "warehouse": None,
         "catalog": None,
+        "fresh": None,
         "engine": "auto",
         "begin": None,
         "end": None,

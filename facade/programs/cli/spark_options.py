@@ -57,17 +57,19 @@ def job(given: argparse.Namespace) -> int:
     """
     if given.command.name == "sql" and (given.warehouse, given.catalog) != (None, None):
         from spark.frames.log import BadOption
-        from spark.lake.answers.question import answered
+        from spark.lake.answers.question import answered, due
         from spark.progress import tell
 
         try:
-            done = answered(given)
+            first = due(given)
+            done = None if first else answered(given)
         except BadOption as error:
             tell("sql", str(error))
             return 2
         if done is not None:
             return done
-        given = argparse.Namespace(**{**vars(given), "engine": "spark"})
+        if not first:
+            given = argparse.Namespace(**{**vars(given), "engine": "spark"})
     from facade.programs.cli.spark_jobs import run
 
     return run(given.command.name, given)

@@ -5,6 +5,7 @@ Spark. Must not import PySpark.
 from __future__ import annotations
 
 import sys
+import time
 from argparse import Namespace
 from datetime import UTC, datetime
 
@@ -43,6 +44,26 @@ def answered(given: Namespace) -> int | None:
     for line in got.lines(given.format):
         sys.stdout.write(line + "\n")
     return 0
+
+
+def due(given: Namespace) -> bool:
+    """Whether `--fresh` may ask for a copy before the answer: the tables tell of an earlier time,
+    or only Spark knows of which. Raises BadOption.
+    """
+    warehouse = asked_of(given)
+    if warehouse is None or given.fresh is None:
+        return False
+    if warehouse.only_spark:
+        return True
+    try:
+        return (tables_of(warehouse).as_of_ms or 0) < since_ms(given)
+    except NoWarehouse:
+        return True
+
+
+def since_ms(given: Namespace) -> int:
+    """Of which time tables are to tell, epoch ms."""
+    return int(1000 * (time.time() - given.fresh))
 
 
 def _for_duckdb(given: Namespace) -> Warehouse | None:

@@ -8,11 +8,20 @@ from pyspark.sql import functions as F
 from spark.frames.columns import QUEUES
 from spark.frames.log import BadOption
 from spark.frames.source import ALL, Span
-from spark.lake.answers.views import TIMES, named_in
+from spark.lake.answers.views import TIMES, USAGE, named_in
 from spark.lake.places.warehouse import AS_OF, CATALOG, LOG, NAMESPACE, Warehouse, note_of
 from spark.lake.tables.catalog import Catalog
 from spark.rules.deliveries import dead_letters_ended, deliveries_of
 from spark.rules.lifecycles import lives_of
+
+# Views of a table that a warehouse may not have yet.
+_NEEDS = {
+    "lifecycles": "lifecycles",
+    "lives": "lifecycles",
+    "dead_letters": "lifecycles",
+    "queue_minutes": "queue_minutes",
+    "usage_daily": "queue_minutes",
+}
 
 
 class Stored:
@@ -42,19 +51,16 @@ class Stored:
 
     def frame(self, name: str) -> DataFrame:
         """One of `views.VIEWS`."""
-        if name == "queues":
-            return self._queues()
-        if name == "deliveries":
-            return self._deliveries()
-        if name in ("lives", "lifecycles", "dead_letters") and note_of("lifecycles") not in self._noted:
-            raise BadOption("--warehouse has no lifecycles yet: let `leaseway lake` copy once more")
-        if name == "lives":
-            # What became of a message is as of the copy, whatever the span.
-            had = self._tables["deliveries"].rows()
-            return lives_of(self.frame("lifecycles"), had, F.timestamp_millis(F.lit(self.as_of_ms)))
-        if name == "dead_letters":
-            return dead_letters_ended(self.frame("messages"), self._tables["lifecycles"].rows(), self._queues())
-        return self._within(name)
+        if name in _NEEDS and note_of(_NEEDS[name]) not in self._noted:
+            raise BadOption(f"--warehouse has no {_NEEDS[name]} yet: let `leaseway lake` copy once more")
+        made = {
+            "queues": self._queues,
+            "deliveries": self._deliveries,
+            "lives": self._lives,
+            "dead_letters": self._dead_letters,
+            "usage_daily": self._usage_daily,
+        }
+        return made[name]() if name in made else self._within(name)
 
     def _within(self, name: str) -> DataFrame:
         rows, time, span = self._tables[name].rows(), TIMES[name], self._span
@@ -73,6 +79,22 @@ class Stored:
         end = self.as_of_ms if self._span.to_ms is None else min(self.as_of_ms, self._span.to_ms)
         as_of = F.timestamp_millis(F.lit(end))
         return deliveries_of(self.frame("journal"), self.frame("messages"), as_of)
+
+    def _lives(self) -> DataFrame:
+        # What became of a message is as of the copy, whatever the span.
+        had = self._tables["deliveries"].rows()
+        return lives_of(self.frame("lifecycles"), had, F.timestamp_millis(F.lit(self.as_of_ms)))
+
+    def _dead_letters(self) -> DataFrame:
+        return dead_letters_ended(self.frame("messages"), self._tables["lifecycles"].rows(), self._queues())
+
+    def _usage_daily(self) -> DataFrame:
+        sums = [
+            F.coalesce(F.sum(F.when(F.col("measure") == measure, F.col(column))), F.lit(0)).alias(shown)
+            for shown, (column, measure) in USAGE.items()
+        ]
+        dated = self._within("queue_minutes").withColumn("date", F.to_date("minute"))
+        return dated.groupBy("date", "queue", "tag", "principal").agg(*sums)
 
 
 def _noted(catalog: Catalog) -> dict[str, str]:

@@ -13,6 +13,7 @@ Span = tuple[int | None, int | None]  # Epoch ms, from and to; None = no bound.
 TIMES = {
     "messages": "sent_at", "journal": "logged_at", "meters": "minute", "requests": "minute", "audit": "at",
     "control": "logged_at", "undecodable": "at", "stale_handles": "minute", "lifecycles": "sent_at",
+    "queue_minutes": "minute",
 }  # fmt: skip
 _MADE = "deliveries"  # Of the whole log: a span cuts what comes before and after a delivery too.
 _QUEUES = """(SELECT * EXCLUDE (logged_at, log_partition, log_offset, deleted, place) FROM
@@ -45,10 +46,23 @@ _DEAD_LETTERS = """(SELECT m.queue, m.incarnation, m.partition, m."offset",
   LEFT JOIN (SELECT * FROM {lifecycles} WHERE tag_id = 0) l USING (incarnation, partition, "offset")
   LEFT JOIN {queues} q ON q.incarnation = m.source_incarnation
   WHERE coalesce(l.settled_how, '') <> 'skipped')"""
+# The columns of `usage_daily`: the sum of which column of COUNTS, of which measure.
+USAGE = {"sent": ("messages", "sent"), "sent_bytes": ("bytes", "sent")} | {
+    measure: ("messages", measure)
+    for measure in ("arrived", "leased", "acked", "released", "lapsed", "dead", "moved", "expired", "deleted")
+}
+_SUMS = ", ".join(
+    f"coalesce(sum({column}) FILTER (measure = '{measure}'), 0)::BIGINT AS {name}"
+    for name, (column, measure) in USAGE.items()
+)
+_DAILY = "usage_daily"
+_USAGE_DAILY = """(SELECT make_timestamp(epoch_us(minute))::DATE AS date, queue, tag, principal, {sums}
+  FROM {queue_minutes} GROUP BY ALL)"""
 _MADE_OF = {
     "queues": (_QUEUES, ("control",)),
     "lives": (_LIVES, ("lifecycles", "deliveries")),
     "dead_letters": (_DEAD_LETTERS, ("messages", "lifecycles", "queues")),
+    _DAILY: (_USAGE_DAILY, ("queue_minutes",)),
 }
 _TIMES_MADE = {"lives": "sent_at", "dead_letters": "dead_at"}
 VIEWS = (*TIMES, _MADE, *_MADE_OF)
@@ -68,9 +82,10 @@ def told_of(name: str, places: Mapping[str, str], as_of_ms: int | None, span: Sp
     time = {**TIMES, **_TIMES_MADE}.get(name)
     if name in _MADE_OF:
         view, parts = _MADE_OF[name]
-        told = {part: told_of(part, places, as_of_ms, (None, None)) for part in parts}
+        within = span if name == _DAILY else (None, None)
+        told = {part: told_of(part, places, as_of_ms, within) for part in parts}
         deaths = ", ".join(f"'{death}'" for death in DEATHS)
-        return view.format(**told, as_of_ms=as_of_ms, deaths=deaths) + _where(time, span)
+        return view.format(**told, as_of_ms=as_of_ms, deaths=deaths, sums=_SUMS) + _where(time, span)
     if name not in places:
         raise NotCommon(f"{name} is no table yet")
     return f"iceberg_scan('{places[name]}')" + _where(time, span)

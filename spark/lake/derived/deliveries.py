@@ -29,7 +29,7 @@ _BEFORE_US = 31 * 86_400_000_000
 class Deliveries:
     """The table of deliveries of one warehouse, as `Derived`."""
 
-    name, source = "deliveries", "journal"
+    name = "deliveries"
 
     def __init__(self, tables: Mapping[str, Table]) -> None:
         self._table = tables[self.name]

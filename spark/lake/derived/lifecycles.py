@@ -32,7 +32,7 @@ class Lifecycles:
     they have told it.
     """
 
-    name, source = "lifecycles", "messages"
+    name = "lifecycles"
 
     def __init__(self, tables: Mapping[str, Table], queues: DataFrame, runs: DataFrame | None) -> None:
         self._tables = tables

@@ -61,7 +61,6 @@ class Derived(Protocol):
     """A table that is made of journal and messages; one job at a time makes it."""
 
     name: str
-    source: str  # journal or messages: without a row of it there is none here.
 
     def update(self, news: News) -> bool:
         """Brings the table to where its news are, of which any may be told again; whether rows have

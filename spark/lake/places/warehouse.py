@@ -23,9 +23,12 @@ CATALOG_FILE = "catalog.db"
 AS_OF = "leaseway.as_of"
 # Noted of the warehouse: which log it copies, as cluster/prefix.
 LOG = "leaseway.log"
+# Noted of the warehouse: whose bodies are copied, as `--bodies`.
+BODIES = "leaseway.bodies"
+UNMASKED = "unmasked"  # At first.
 # The tables that are made of others. Noted of the warehouse, as `leaseway.` and their names: what
 # each is made of (`derived.made.Made`).
-DERIVED = ("deliveries", "lifecycles")
+DERIVED = ("deliveries", "lifecycles", "queue_minutes")
 
 
 def note_of(table: str) -> str:
@@ -121,6 +124,8 @@ def asked_of(given: Namespace) -> Warehouse | None:
         return warehouse_of(given)
     if given.catalog is not None:
         raise BadOption("--catalog is about tables: give --warehouse")
+    if given.fresh is not None:
+        raise BadOption("--fresh is about tables: give --warehouse")
     return None
 
 

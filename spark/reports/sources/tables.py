@@ -5,13 +5,12 @@ costs what its time has, however much is there.
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from schemas.topics import queue_topics
-from schemas.vocabulary import DEDUP_WINDOW_MS
 from spark.frames.decode import counted_unread
 from spark.frames.log import epoch_ms
 from spark.frames.session import empty, fit_shuffles
@@ -23,7 +22,7 @@ from spark.reports.sources.staging import SLIM, Staging, in_play, kept, leased_i
 from spark.reports.unread import unread_messages
 from spark.rules.floors import RUNS
 from spark.rules.lifecycles import with_wanted_tags
-from spark.rules.repeats import without_repeated_sends
+from spark.rules.repeats import since_or_repeated, without_repeated_sends
 
 _KEY = ["incarnation", "partition", "tag_id", "offset"]
 _PLACE_AT = ["queue", "partition", "offset", "sent_at"]
@@ -42,9 +41,7 @@ class TablesSource:
         """As `Source`."""
         begin("messages")
         queues = kept(self._stored.frame("queues"), f"{folder}/queues")
-        # What repeats a message of before.
-        first = self._begin - timedelta(milliseconds=DEDUP_WINDOW_MS)
-        sent = self._before_end("messages", "sent_at").where(F.col("sent_at") >= F.lit(first))
+        sent = since_or_repeated(self._before_end("messages", "sent_at"), F.lit(self._begin))
         staged = kept(with_wanted_tags(sent, queues).select(*SLIM), f"{folder}/messages")
         fit_shuffles(staged)
         messages = without_repeated_sends(staged).where(F.col("sent_at") >= F.lit(self._begin))

@@ -82,6 +82,23 @@ def test_the_default_tag_says_what_became_of_a_dead_letter(db: Any) -> None:
     assert asked(db, "dead_letters", "address", (5_001, None)) == []
 
 
+def test_a_day_has_the_sum_of_its_minutes_in_utc(db: Any) -> None:
+    db.execute(
+        """CREATE TABLE queue_minutes (minute TIMESTAMPTZ, queue VARCHAR, tag VARCHAR, principal VARCHAR,
+        measure VARCHAR, requests BIGINT, messages BIGINT, bytes BIGINT)"""
+    )
+    day_ms = 86_400_000
+    for ms, measure, messages in ((day_ms - 60_000, "sent", 1), (day_ms, "sent", 2), (day_ms + 60_000, "sent", 3)):
+        row = [ms, measure, messages, 10 * messages]
+        db.execute("INSERT INTO queue_minutes SELECT make_timestamptz(?::BIGINT * 1000), 'q', '', 'p', ?, 9, ?, ?", row)
+    db.execute("INSERT INTO queue_minutes SELECT make_timestamptz(0), 'q', 't', '', 'leased', 1, 4, 0")
+    columns = "date::VARCHAR, queue, tag, principal, sent, sent_bytes, leased"
+    whole = [("1970-01-01", "q", "", "p", 1, 10, 0), ("1970-01-01", "q", "t", "", 0, 0, 4)]
+    assert sorted(asked(db, "usage_daily", columns)) == [*whole, ("1970-01-02", "q", "", "p", 5, 50, 0)]
+    # Of minutes that are in the span.
+    assert asked(db, "usage_daily", "sent", (day_ms, day_ms + 1)) == [(2,)]
+
+
 def test_queues_that_are_gone_are_not_shown(db: Any) -> None:
     assert asked(db, "queues", "queue") == [("orders",)]
 
