@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from schemas.records import OpenDelivery, Totals
 
 # Messages a tag may have open in a unit beside those that are leased: ready and delayed, with
-# bodies or without (what one costs: docs/decisions/0004).
+# bodies or without.
 MAX_OPEN = 200_000
 
 

@@ -4,10 +4,7 @@ the figure did grow.
 
 from state.replies import MAX_OPEN
 
-_OPEN = (
-    "the design: an open message is a member of sorted sets and hashes in Redis, without its body "
-    "(docs/decisions/0004), up to "
-)
+_OPEN = "the design: an open message is a member of sorted sets and hashes in Redis, without its body, up to "
 _FILE = (
     "its append-only file. A million open messages are 63 MB of it, and it is written anew whenever it has doubled: "
     "3 s of a child's time, every 10 s or so here. "

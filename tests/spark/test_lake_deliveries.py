@@ -77,7 +77,7 @@ class Story:
         self.log.put("journal", JournalRecord("mails", UNIT, partition, [told]), ms=at - LAST_MS)
 
     def send_again(self, minutes: int) -> None:
-        """The same deduplication id once more, so long after the first."""
+        """The same deduplication id once more, at so many minutes."""
         self.log.put("q.mails", text("again", dedup_id="d"), ms=60_000 * minutes)
 
     def lease(self, *offsets: int, partition: int = 0, tag: int = 0) -> None:
@@ -164,7 +164,7 @@ def test_each_round_changes_what_has_changed_and_questions_are_answered_from_the
     assert list(none.lines("csv")) == ["n", "0"]
     for partition in (0, 1):
         story.log.put("q.mails", *(text(str(n)) for n in range(8)), partition=partition)
-    story.send_again(1)
+    story.send_again(-20)
     story.lease(0, 1, 2, 3)
     story.tell("acked", 0)
     story.lease(4, tag=3)
@@ -179,7 +179,7 @@ def test_each_round_changes_what_has_changed_and_questions_are_answered_from_the
     story.lease(1, 3, 5)
     story.tell("returned", 5)
     # The second repeats the first. Were that forgotten, the third would repeat the second.
-    story.send_again(5)
+    story.send_again(-16)
     story.log.put("q.mails", text("8"), ms=story.at_ms(1) - LAST_MS - 1, partition=1)
     assert rounds.check(story.at_ms()) == {"acked": 2, "released": 1, "lapsed": 4, "open": 2}
     found = rounds.copy.tables["deliveries"].rows().where("partition = 1 AND offset = 8").collect()
@@ -193,7 +193,7 @@ def test_each_round_changes_what_has_changed_and_questions_are_answered_from_the
     story.tell("purged", 7)
     story.tell("purged", 1, partition=1)
     story.lease(5, tag=3)
-    story.send_again(9)
+    story.send_again(-12)
     ends = {"acked": 2, "released": 1, "lapsed": 4, "purged": 3, "open": 1}
     assert rounds.check(story.at_ms() + 1) == ends
 
