@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import re
 from collections import Counter
 from collections.abc import Iterator
 
@@ -19,7 +18,7 @@ from tests.docs.markdown import item, wrapped
 
 HEAD = """# Command line
 
-Written by `make docs` from the commands, whose `--help` has further examples. [Use the command
+Written by `make docs` from the commands of `leaseway`, whose `--help` has examples too. [Use the command
 line](../how-to/use-the-command-line.md) shows how they are used. Those of the first kind use the
 API of a service, here or elsewhere; those of the second kind run a service, or read its Kafka.
 
@@ -36,8 +35,6 @@ Exit status: 0 = done, 2 = refused, with one line that says why. `leaseway verif
 it found differences, and `leaseway seal` when something is not sealed.
 """
 Options = dict[str, str]
-# Which examples the page has: those with two options of the command, or with other programs.
-_TELLING = re.compile(r"[|<>$]|( --?(?!o |yes)[a-z].*){2}")
 
 
 def page() -> str:
@@ -89,11 +86,9 @@ def _described(path: str, verb: click.Command, shared: Options) -> Iterator[str]
     own = {name: about for name, about in options.items() if shared.get(name) != about}
     words = " ".join(_word(argument) for argument in _arguments(verb))
     settings = f" {SETTINGS}" if isinstance(verb, SettingsCommand) else ""
-    examples = [example for example in getattr(verb, "examples", ()) if _TELLING.search(example)]
-    yield f"\n## leaseway {path}{f' `{words}`' if words else ''}\n\n"
+    yield f"\n## {path}{f' `{words}`' if words else ''}\n\n"
     yield wrapped(f"{verb.help}{settings}{_also([name for name in options if name not in own])}").rstrip("\n") + "\n"
     yield f"\n{_listed(own)}".rstrip("\n") + "\n" if own else ""
-    yield "".join(["\n```sh\n", *(f"{example}\n" for example in examples), "```\n"]) if examples else ""
 
 
 def _arguments(verb: click.Command) -> list[click.Argument]:
@@ -128,7 +123,7 @@ def _machine() -> str:
     for command, options in commands:
         own = {name: about for name, about in options.items() if shared.get(name) != about}
         parts += [
-            f"## leaseway {command.name}\n\n",
+            f"## {command.name}\n\n",
             wrapped(f"{_sentence(command.about or '')}{_also([n for n in options if n not in own])}"),
         ]
         parts += [_listed(own)]
