@@ -5,7 +5,6 @@ history.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import http.client
 import time
 from collections.abc import Mapping, Sequence
@@ -13,17 +12,13 @@ from typing import Any
 
 import msgspec
 
-from tests.judge.history import Delivered, Line, Origin, Recorder, Result, Sent
+from tests.judge.history import Delivered, Line, Origin, Recorder, Result, Sent, digest
 
 TIMEOUT_S = 20.0
 # The service adds it to letters of its own accord.
 ADDED = "DLQ.sourceQueue"
 JSON: Mapping[str, str] = {"content-type": "application/json"}
 FILLER = "abcdefghijklmnopqrstuvwxyz " * 20
-
-
-def digest(text: str) -> str:
-    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
 
 def attributes_digest(attributes: dict[str, Any]) -> str:
@@ -213,13 +208,29 @@ class Client:
             body["delay_seconds"] = delay_ms / 1000
         elif verb == "extend":
             body = {"entries": [{"handle": one.handle, "lease_seconds": lease_ms / 1000} for one in leased]}
-        args = {"delay_ms": delay_ms} if verb == "release" else {}
+        args = {"release": {"delay_ms": delay_ms}, "extend": {"lease_ms": lease_ms}}.get(verb, {})
         line = Line("invoke", 0, verb=verb, queue=queue, tag=tag, args=args, handles=[one.it.handle for one in leased])
         done, answer = self.call("POST", f"/v1/queues/{queue}/{verb}", body, line)
         if done.type == "ok":
             done.results = [Result(r["status"], r.get("next_visible_at_ms", 0)) for r in answer["results"]]
         self.write(done)
         return done.type == "ok"
+
+    def redrive(self, queue: str) -> str:
+        """Sends letters back to where they came from; the task's id, or empty."""
+        line = Line("invoke", 0, verb="redrive", queue=queue)
+        done, answer = self.call("POST", f"/v1/queues/{queue}/redrive", {}, line)
+        done.answer = answer
+        self.write(done)
+        return str(answer["id"]) if done.type == "ok" else ""
+
+    def task(self, task: str) -> str:
+        """The status of a task, or empty."""
+        done, answer = self.call("GET", f"/v1/tasks/{task}", None, Line("invoke", 0, verb="task", args={"task": task}))
+        if done.type == "ok":
+            done.answer = {"status": answer["status"]}
+        self.write(done)
+        return str(answer["status"]) if done.type == "ok" else ""
 
     def purge(self, queue: str) -> bool:
         done, _ = self.call("POST", f"/v1/queues/{queue}/purge", None, Line("invoke", 0, verb="purge", queue=queue))

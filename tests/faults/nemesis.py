@@ -22,12 +22,14 @@ class Fault:
     """`work` does it before its yield and heals it after; `hold_s` are the least and most seconds
     between.
 
-    `holds_up`: the journal may be behind for a while after it.
+    `holds_up`: the journal may be behind for a while after it. `cuts`: workers may lose Redis
+    between a call and its answer, though it runs.
     """
 
     work: Callable[[Nemesis], Work]
     hold_s: tuple[float, float] = (0.0, 0.0)
     holds_up: bool = True
+    cuts: bool = False
 
 
 class Nemesis:
@@ -47,7 +49,7 @@ class Nemesis:
         TimeoutError when one does not.
         """
         self._op = self._recorder.number()
-        self._write("begin", name, holds_up=fault.holds_up)
+        self._write("begin", name, holds_up=fault.holds_up, cuts=fault.cuts)
         work = fault.work(self)
         next(work)
         time.sleep(self.rest.uniform(*fault.hold_s))

@@ -27,8 +27,8 @@ from tests.faults.plane_share import by_plane
 from tests.faults.stack import Stack
 from tests.faults.workload import Workload
 from tests.judge.checkers import check
-from tests.judge.history import Recorder, read
-from tests.judge.report import report
+from tests.judge.history import Line, Recorder, read
+from tests.judge.report import printed, report
 from tests.judge.story import Story
 from tests.judge.verdict import Verdict
 
@@ -88,6 +88,7 @@ def hurt(order: Order, data: Path, history: Path) -> dict[str, Any]:
     """Runs the service, its clients and the faults; what the history does not tell."""
     rest = random.Random(order.seed)
     recorder = Recorder(history)
+    recorder.write(Line("note", time.monotonic_ns(), verb="run", args={"workers": order.workers}))
     clocks = any(name.strip() in CLOCKS for name in order.fault.split(","))
     stack = Stack(data, order.workers, clocks=clocks)
     try:
@@ -148,31 +149,10 @@ def main() -> int:
         given.keep.mkdir(parents=True)
     if given.soak:
         order = dataclasses.replace(order, seconds=given.soak * 60, pause_s=(20.0, 60.0))
-    verdicts, told = run(order)
-    for verdict in verdicts:
-        print(verdict.line())
-        for text in verdict.breaches:
-            print(f"       {text}")
+    _, told = run(order)
+    print(printed(told, ("seed", "fault", "struck", "works", "drained", "by_plane")))
     if given.report:
         given.report.write_bytes(msgspec.json.format(msgspec.json.encode(told), indent=2))
-    print(
-        msgspec.json.encode(
-            {
-                key: told[key]
-                for key in (
-                    "seed",
-                    "fault",
-                    "sends",
-                    "rate_per_s",
-                    "lost",
-                    "works",
-                    "drained",
-                    "by_plane",
-                    "recovery_s",
-                )
-            }
-        ).decode()
-    )
     if given.soak:
         for part, row in told["memory"].items():
             print(
@@ -181,7 +161,7 @@ def main() -> int:
             )
     for text in told["crashes"]:
         print(f"CRASH  {text}")
-    return 0 if all(verdict.valid for verdict in verdicts) and not told["crashes"] else 1
+    return 0 if told["held"] and not told["crashes"] else 1
 
 
 if __name__ == "__main__":

@@ -10,8 +10,8 @@ import base64
 from collections.abc import Sequence
 from typing import Any
 
-from tests.faults.client import Client, Leased, attributes_digest, compose, digest
-from tests.judge.history import UNTOLD, Delivered, Line, Result, Sent
+from tests.faults.client import Client, Leased, attributes_digest, compose
+from tests.judge.history import SQS, UNTOLD, Delivered, Line, Result, Sent, digest
 
 # In a handle, behind what it names: when the lease began, in ms by the server's clock.
 TIME_AT = slice(25, 31)
@@ -32,7 +32,7 @@ class SqsClient:
         sends = [
             Sent(uid=uid, body=digest(body), attributes=NO_ATTRIBUTES) for uid, body in zip(uids, bodies, strict=True)
         ]
-        line = Line("invoke", 0, verb="send", queue=queue, sends=sends)
+        line = Line("invoke", 0, by=SQS, verb="send", queue=queue, sends=sends)
         if len(bodies) == 1:
             done, answer = self._call("SendMessage", queue, {"MessageBody": bodies[0]}, line)
         else:
@@ -56,7 +56,7 @@ class SqsClient:
         body: dict[str, Any] = {"MaxNumberOfMessages": most, "WaitTimeSeconds": wait_s, "VisibilityTimeout": lease_s}
         if counts:
             body["MessageSystemAttributeNames"] = [COUNT]
-        line = Line("invoke", 0, verb="receive", queue=queue, args={"max": most, "lease_ms": lease_s * 1000})
+        line = Line("invoke", 0, by=SQS, verb="receive", queue=queue, args={"max": most, "lease_ms": lease_s * 1000})
         done, answer = self._call("ReceiveMessage", queue, body, line)
         leased = None
         if done.type == "ok":
@@ -71,9 +71,7 @@ class SqsClient:
         """Deletes; True when it was answered by ok, which the service says of stale handles too."""
         if not leased:
             return True
-        line = Line(
-            "invoke", 0, verb="ack", queue=queue, args={"blind": True}, handles=[one.it.handle for one in leased]
-        )
+        line = Line("invoke", 0, by=SQS, verb="ack", queue=queue, handles=[one.it.handle for one in leased])
         if len(leased) == 1:
             done, _ = self._call("DeleteMessage", queue, {"ReceiptHandle": leased[0].handle}, line)
             failed: list[Any] = []
@@ -90,7 +88,7 @@ class SqsClient:
 
     def leave(self, queue: str, after_s: float) -> None:
         """Begins a long poll and goes before its answer, which may be on its way then."""
-        line = Line("invoke", 0, verb="receive", queue=queue, args={"max": MOST, "lease_ms": 1000})
+        line = Line("invoke", 0, by=SQS, verb="receive", queue=queue, args={"max": MOST, "lease_ms": 1000})
         body = {"QueueUrl": self._url(queue), "MaxNumberOfMessages": MOST, "WaitTimeSeconds": 5, "VisibilityTimeout": 1}
         done = self._client.leave("POST", "/", body, line, after_s, _headers("ReceiveMessage"))
         self._client.write(done)

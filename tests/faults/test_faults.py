@@ -19,6 +19,15 @@ from tests.faults.set_clock import NoCompilerError, built
 # A heal is followed by this long a wait at most: the bound tells a service that stays away from one
 # that is slow.
 LIVE_WITHIN_S = 150.0
+# What only the other driver has, and what the time for it, or a letter at the end, has to be there
+# for.
+MAY_HAVE_NOTHING = {
+    "Kafka-native readers see each answered send once",
+    "a queue made anew is empty and stays",
+    "each queue works again after each fault",
+    "letters are not late",
+    "no letter dies undelivered",
+}
 
 
 @pytest.mark.parametrize(("seed", "workers", "native"), [(1, 2, "auto"), (2, 1, "auto"), (3, 1, "off")])
@@ -44,8 +53,8 @@ def test_every_promise_holds_while_the_service_is_hurt(
     assert told["sends"] > 500
     assert (told["by_plane"] > 0) == (native == "auto" and _has_library()), told["by_plane"]
     assert len(told["struck"]) >= 2
-    looked = {verdict.name: sum(verdict.counts.values()) for verdict in verdicts}
-    assert all(looked.values()), f"a checker had nothing to look at: {looked}"
+    nothing = {verdict.name for verdict in verdicts if not verdict.looked}
+    assert nothing <= MAY_HAVE_NOTHING, f"checkers had nothing to look at: {nothing}"
 
 
 def _has_library() -> bool:

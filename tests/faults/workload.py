@@ -12,7 +12,7 @@ from typing import Any
 from tests.faults import hot
 from tests.faults.client import Client, Leased
 from tests.faults.queues import BRIEF, LEASE_MS, QUEUES
-from tests.judge.history import Line, Recorder
+from tests.judge.history import Recorder
 
 # Longer than the 30 s after which a letter is taken from a mover that was lost.
 TASKS_S = 60.0
@@ -139,18 +139,11 @@ class Workload:
         return quiet >= 3
 
     def _wait_tasks(self, client: Client) -> None:
-        """Waits for the redrive tasks, and notes those that do not end."""
-        end = time.monotonic() + TASKS_S
-        while (running := [t for t in self._tasks if not self._ended(client, t)]) and time.monotonic() < end:
+        """Waits for the redrive tasks; the last answer of each stands in the history."""
+        running, end = self._tasks, time.monotonic() + TASKS_S
+        while running and time.monotonic() < end:
+            running = [task for task in running if client.task(task) in ("", "running")]
             time.sleep(0.2)
-        client.write(
-            Line(
-                "note",
-                time.monotonic_ns(),
-                verb="redrive",
-                args={"ended": len(self._tasks) - len(running), "stuck": running},
-            )
-        )
 
     def looks(self) -> None:
         """Writes down the counts of all queues. One that nobody uses is loaded when somebody asks
@@ -170,10 +163,6 @@ class Workload:
         return status == 200 and not any(
             tag[state] for tag in answer["tags"] for state in ("ready", "delayed", "leased", "stored")
         )
-
-    def _ended(self, client: Client, task: str) -> bool:
-        status, answer = client.ask("GET", f"/v1/tasks/{task}")
-        return status == 200 and answer["status"] != "running"
 
     def _sender(
         self, queue: str, batch: int, pause_s: float, *, delay: bool = False
@@ -255,9 +244,8 @@ class Workload:
 
     def _redriver(self, client: Client, rest: random.Random) -> float:
         """Sends the letters back to where they came from, now and then."""
-        status, answer = client.ask("POST", "/v1/queues/letters/redrive", {})
-        if status == 202:
-            self._tasks.append(answer["id"])
+        if task := client.redrive("letters"):
+            self._tasks.append(task)
         return rest.uniform(2, 6)
 
     def _purger(self, client: Client, rest: random.Random) -> float:

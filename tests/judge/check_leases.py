@@ -1,15 +1,17 @@
 """Checkers of deliveries under one tag: one holder at a time, acked is acked, stale is harmless,
-counts grow, nothing is early.
+counts grow and have no more than was delivered, nothing is early.
 
-All times compared are the server's own: no tolerance.
+The times compared are the server's own, without tolerance, where answers tell them; else those of
+the client's clock, by which the promise is surely broken.
 """
 
 from __future__ import annotations
 
 import itertools
 
-from tests.judge.history import UNTOLD, Sent
-from tests.judge.story import Delivery, Settle, Story
+from tests.judge.carried import Claim, carried, unexplained
+from tests.judge.history import SQS, UNTOLD
+from tests.judge.story import MARGIN_MS, Delivery, Message, Settle, Story
 from tests.judge.verdict import Verdict
 
 
@@ -22,15 +24,14 @@ def exclusive(story: Story) -> Verdict:
         holder: Delivery | None = None
         for d in found:
             verdict.saw("leases")
-            until = _held_until(story, holder, d.op.ended) if holder is not None else 0.0
-            if holder is not None and d.received_ms < until:
-                if story.excused(_leased_from(holder), _leased_to(holder), d.op.ended):
-                    verdict.saw("overlaps excused")
-                else:
-                    verdict.breach(
-                        "overlap", f"{holder.where()} lasts {until - d.received_ms:.0f} ms more; {d.where()}"
-                    )
-            if _held_until(story, d, d.op.ended) >= until:
+            until = story.held_until(holder, d.op) if holder is not None else 0.0
+            if holder is not None and d.received_ms < until and not _other_way_round(story, holder, d):
+                verdict.judge(
+                    _forgotten(story, holder, d),
+                    "overlap",
+                    f"{holder.where()} lasts {until - d.received_ms:.0f} ms more; {d.where()}",
+                )
+            if story.held_until(d, d.op) >= until:
                 holder = d
     for twins in story.by_handle.values():
         if len(twins) > 1:
@@ -38,33 +39,18 @@ def exclusive(story: Story) -> Verdict:
     return verdict
 
 
-def _held_until(story: Story, d: Delivery, seen_at: int) -> float:
-    """Server ms until which the lease surely lasts, after all that was or may have been done with
-    its handle until `seen_at`.
+def _other_way_round(story: Story, holder: Delivery, d: Delivery) -> bool:
+    """Whether `d` may have been leased first, and was over when the holder was leased."""
+    return d.early_ms < holder.received_ms and holder.received_ms >= story.held_until(d, holder.op)
 
-    What was asked later does not count: a handle that was stale may be good again, when a loss has
-    forgotten the delivery after it.
+
+def _forgotten(story: Story, holder: Delivery, d: Delivery) -> bool:
+    """Whether a loss may have taken back the lease: its latest change, which an extension may
+    be.
     """
-    until: float = d.it.visible_ms
-    for s in sorted((s for s in d.settles if s.op.began < seen_at), key=lambda s: s.op.began):
-        if s.verb == "extend" and s.done and s.result is not None:
-            until = s.result.visible_ms
-        elif s.verb == "release" and s.done and s.result is not None:
-            until = min(until, s.result.visible_ms - s.op.line.args["delay_ms"])
-        elif s.done or s.unknown:
-            until = min(until, story.history.ms(s.op.began))
-    return until
-
-
-def _leased_from(d: Delivery) -> int:
-    return d.op.began
-
-
-def _leased_to(d: Delivery) -> int:
-    """The latest change of the lease: an extension that was not drained is forgotten with a
-    loss.
-    """
-    return max([d.op.ended] + [s.op.ended for s in d.settles if s.verb == "extend" and s.done])
+    ended = max([holder.op.ended] + [s.op.ended for s in holder.settles if s.verb == "extend" and s.done])
+    first = d.early_ms < holder.received_ms and story.excused(d.op.began, d.op.ended, holder.op.ended)
+    return first or story.excused(holder.op.began, ended, d.op.ended)
 
 
 def acked_stays(story: Story) -> Verdict:
@@ -72,21 +58,25 @@ def acked_stays(story: Story) -> Verdict:
     verdict = Verdict("acked stays acked")
     for (queue, _, _), found in story.deliveries.items():
         for index, d in enumerate(found):
-            ack = d.acked()
+            ack = next((s for s in d.settles if s.verb == "ack" and s.done), None)
             if ack is None:
                 continue
             verdict.saw("acks")
-            later = [other for other in found[index + 1 :] if other.received_ms > d.received_ms]
             # A stale handle that was taken for good is the next checker's.
-            later = [other for other in later if not _known_before(other, ack)]
-            if not later:
-                continue
-            verdict.saw("delivered again after an ack")
-            if not story.plans[queue].durable and story.excused(ack.op.began, ack.op.ended, later[0].op.ended):
-                verdict.saw("excused")
-            else:
-                verdict.breach("ack forgotten", f"acked at {ack.op.where()}, then {later[0].where()}")
+            later = [other for other in found[index + 1 :] if _after(d, ack, other) and not _known_before(other, ack)]
+            if later:
+                excused = not story.plans[queue].durable and story.excused(
+                    ack.op.began, ack.op.ended, later[0].op.ended
+                )
+                verdict.judge(excused, "ack forgotten", f"acked at {ack.op.where()}, then {later[0].where()}")
     return verdict
+
+
+def _after(d: Delivery, ack: Settle, other: Delivery) -> bool:
+    """Whether a delivery comes after an acked one: by the server's times, or because it was asked
+    for after the ack.
+    """
+    return d.before(other) if d.told and other.told else other.op.began > ack.op.ended
 
 
 def stale(story: Story) -> Verdict:
@@ -97,11 +87,7 @@ def stale(story: Story) -> Verdict:
             for s in d.settles:
                 verdict.saw("handles used")
                 verdict.saw("stale answers", s.result is not None and s.result.status == "stale")
-                newer = [
-                    other
-                    for other in found[index + 1 :]
-                    if other.received_ms > d.received_ms and _known_before(other, s)
-                ]
+                newer = [other for other in found[index + 1 :] if d.before(other) and _known_before(other, s)]
                 # Redis may have forgotten the newer delivery: then the older one is the latest that
                 # it knows.
                 newer = [n for n in newer if not story.excused(n.op.began, n.op.ended, s.op.ended)]
@@ -130,8 +116,8 @@ def _known_before(other: Delivery, s: Settle) -> bool:
 
 
 def counts(story: Story) -> Verdict:
-    """Receive counts of a message under a tag grow by one or more; only what was not drained may be
-    forgotten with Redis.
+    """Receive counts of a message under a tag grow by one or more, and are no less than what
+    clients have seen; only what was not drained may be forgotten with Redis.
     """
     verdict = Verdict("receive counts monotone")
     for found in story.deliveries.values():
@@ -141,14 +127,53 @@ def counts(story: Story) -> Verdict:
                 continue
             if d.it.count < 1:
                 verdict.breach("no count", d.where())
-            higher = [e for e in found[:index] if e.it.count >= d.it.count and e.received_ms <= d.received_ms]
-            forgotten = [e for e in higher if story.excused(e.op.began, e.op.ended, d.op.ended)]
-            if higher and len(forgotten) == len(higher):
-                verdict.saw("falls excused")
-            elif higher:
-                kept = next(e for e in higher if e not in forgotten)
-                verdict.breach("fell", f"{kept.where()}, then {d.where()}")
+            earlier = [e for e in found[:index] if e.before(d) or (e.told and e.received_ms == d.received_ms)]
+            kept = [e for e in earlier if not story.excused(e.op.began, e.op.ended, d.op.ended)]
+            higher = [e for e in earlier if e.it.count >= d.it.count]
+            if higher:
+                kept_higher = [e for e in higher if e in kept]
+                verdict.judge(not kept_higher, "fell", f"{(kept_higher or higher)[0].where()}, then {d.where()}")
+            elif d.it.count <= len(kept):
+                verdict.breach("too few", f"{len(kept)} were delivered before {d.where()}")
     return verdict
+
+
+def uncarried(story: Story) -> Verdict:
+    """A delivery that no answer carried is not counted; a receive whose answer nobody has may have
+    carried some.
+
+    SQS goes on counting in a dead-letter queue where the source left off.
+    """
+    verdict = Verdict("no delivery is counted that no answer carried")
+    claims: dict[tuple[str, str], list[tuple[Claim, Delivery]]] = {}
+    for (queue, tag, _), found in story.deliveries.items():
+        if not story.plans[queue].remade:
+            verdict.saw("messages")
+            top = max(found, key=lambda d: d.it.count)
+            claims.setdefault((queue, tag), []).append((_uncounted(story, found, top), top))
+    for (queue, tag), some in claims.items():
+        explained, rest = unexplained(carried(story, queue, tag), some)
+        verdict.saw("explained, excused", explained)
+        for d in rest:
+            verdict.breach("counted and not carried", d.where())
+    return verdict
+
+
+def _uncounted(story: Story, found: list[Delivery], top: Delivery) -> Claim:
+    # An answer may reach its client later than that of a receive which came after it.
+    seen = sum(d.op.began <= top.op.ended for d in found)
+    source = story.sources().get(top.queue)
+    if source is not None and top.op.line.by == SQS:
+        seen += len(story.by_uid.get((source.name, top.it.uid), []))
+    message = _message(story, top)
+    return Claim(max(0, top.it.count - seen), message.began if message else 0, top.op.ended)
+
+
+def _message(story: Story, d: Delivery) -> Message | None:
+    """The message that was sent, to this queue or to that which has its dead letters here."""
+    source = story.sources().get(d.queue)
+    places = [d.queue, *([source.name] if source else [])]
+    return next((m for name in places if (m := story.messages[name].get(d.it.uid)) is not None), None)
 
 
 def never_early(story: Story) -> Verdict:
@@ -156,24 +181,28 @@ def never_early(story: Story) -> Verdict:
     verdict = Verdict("never early")
     for (queue, _, _), found in story.deliveries.items():
         for index, d in enumerate(found):
-            sent = _sent(story, queue, d)
-            if sent is not None and sent.delay_ms:
-                verdict.saw("delays")
-                if d.received_ms < d.it.sent_ms + sent.delay_ms:
-                    verdict.breach(
-                        "early",
-                        f"{d.it.sent_ms + sent.delay_ms - d.received_ms} ms before its delay is over: {d.where()}",
-                    )
+            message = story.messages[queue].get(d.it.uid)
+            # A moved copy has no delay.
+            if message is not None and d.it.origin is None and message.possible:
+                verdict.saw("delays" if message.sent.delay_ms else "sends")
+                due = _due(story, message, d)
+                if d.received_ms < due:
+                    verdict.breach("early", f"{due - d.received_ms:.0f} ms before its delay is over: {d.where()}")
             for s in d.settles:
                 if s.verb == "release" and s.done:
                     _after_release(story, verdict, s, found[index + 1 :])
     return verdict
 
 
-def _sent(story: Story, queue: str, d: Delivery) -> Sent | None:
-    """The send that this delivery is of; a moved copy has no delay."""
-    message = story.messages[queue].get(d.it.uid)
-    return message.sent if message is not None and d.it.origin is None else None
+def _due(story: Story, message: Message, d: Delivery) -> float:
+    """When a message may come first: by the server's time of its send where it is told, else by the
+    first time at which it may have been sent.
+    """
+    if d.told:
+        # The clock of a worker, which says when it was sent, may not be that of leases.
+        return d.it.sent_ms + message.sent.delay_ms if message.sent.delay_ms else 0
+    first = min(one.op.began for one in message.tries if one.outcome != "fail")
+    return story.history.ms(first) + message.sent.delay_ms - MARGIN_MS
 
 
 def _after_release(story: Story, verdict: Verdict, s: Settle, later: list[Delivery]) -> None:
@@ -181,4 +210,4 @@ def _after_release(story: Story, verdict: Verdict, s: Settle, later: list[Delive
     due = s.result.visible_ms if s.result is not None else 0
     for d in later[:1]:
         if d.received_ms < due and not story.excused(s.op.began, s.op.ended, d.op.ended):
-            verdict.breach("early", f"{due - d.received_ms} ms before its release at {s.op.where()}: {d.where()}")
+            verdict.breach("early", f"{due - d.received_ms:.0f} ms before its release at {s.op.where()}: {d.where()}")

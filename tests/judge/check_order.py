@@ -17,7 +17,7 @@ from tests.judge.verdict import Verdict
 
 def fifo(story: Story) -> Verdict:
     """A message of a group is delivered only when all before it are settled or stand before it in
-    the same answer.
+    the same answer; those that nobody was given are before it too.
     """
     verdict = Verdict("FIFO order within a group")
     groups: dict[tuple[str, str, str], list[Delivery]] = defaultdict(list)
@@ -28,6 +28,7 @@ def fifo(story: Story) -> Verdict:
         verdict.saw("groups")
         _sequences(story, verdict, found)
         _in_order(story, verdict, found)
+        _none_passed_over(story, verdict, found)
     return verdict
 
 
@@ -56,7 +57,8 @@ def _as_sent(story: Story, verdict: Verdict, found: list[Delivery]) -> None:
     rows: list[tuple[Message, int, Delivery]] = []
     for d in seen.values():
         message = story.messages[d.queue].get(d.it.uid)
-        if message is not None and message.op.ok and message.id == d.it.id:
+        # The first send gives the number; a repeat has it too.
+        if message is not None and message.tries[0].outcome == "ok" and message.tries[0].id == d.it.id:
             rows.append((message, [s.uid for s in message.op.line.sends].index(d.it.uid), d))
     rows.sort(key=lambda row: row[2].it.sequence)
     latest: Op | None = None
@@ -73,13 +75,14 @@ def _in_order(story: Story, verdict: Verdict, found: list[Delivery]) -> None:
     """For each delivery: every earlier message of the group may have been settled by then, or is
     before it in the answer.
     """
-    found = sorted(found, key=lambda d: (d.received_ms, d.op.lines[1]))
+    # By the server's time, or by the clients' own order: the server's has whole milliseconds.
+    times = {id(d): max(d.received_ms, story.history.ms(d.op.ended)) for d in found}
+    found = sorted(found, key=lambda d: (times[id(d)], d.op.lines[1]))
     ends, ids = _settled_at(story, found), {d.it.sequence: d for d in found}
     order = sorted(ids)
     first = 0  # all before it are settled for good
     for d in found:
-        # By the server's time, or by the clients' own order: the server's has whole milliseconds.
-        now = max(d.received_ms, story.history.ms(d.op.ended))
+        now = times[id(d)]
         while first < len(order) and ends.get(ids[order[first]].it.id, float("inf")) <= now:
             first += 1
         for sequence in order[first:]:
@@ -90,6 +93,33 @@ def _in_order(story: Story, verdict: Verdict, found: list[Delivery]) -> None:
                 continue
             verdict.breach("out of order", f"{d.where()} while {before.it.uid} (number {sequence}) was not settled")
             break
+
+
+def _none_passed_over(story: Story, verdict: Verdict, found: list[Delivery]) -> None:
+    """No message comes whose send began after that of another was answered which nobody was ever
+    given, under a name or an id of it.
+    """
+    queue, tag, plan = found[0].queue, found[0].tag, story.plans[found[0].queue]
+    keys: set[tuple[str, str]] = set()
+    unseen: list[Message] = []
+    for message in story.messages[queue].values():
+        key = plan.dedup_key(message.sent)
+        repeat = key in keys
+        keys |= {key} if key else set()
+        if (
+            message.ok
+            and not repeat
+            and message.sent.group == found[0].it.group
+            and plan.wants(tag, message.sent)
+            and not story.found(plan, tag, message)
+        ):
+            unseen.append(message)
+    for message in unseen:
+        for d in found:
+            sent = story.messages[queue].get(d.it.uid)
+            if sent is not None and sent.began > message.op.ended:
+                verdict.breach("passed over", f"{message.sent.uid}, answered at {message.op.where()}: {d.where()}")
+                break
 
 
 def _settled_at(story: Story, found: list[Delivery]) -> dict[str, float]:

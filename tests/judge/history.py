@@ -1,11 +1,12 @@
 """A history: what every client asked and was told, and what was done to the service; one JSON line
 each, written as it happens.
 
-Handles are shortened and bodies are digests here: a long soak must fit in memory.
+Handles and bodies are digests here: a long soak must fit in memory.
 """
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import threading
 import time
@@ -14,8 +15,15 @@ from typing import Any
 
 import msgspec
 
-# Of a count that an answer does not tell.
+# Of a count or a sequence number that an answer does not tell; a time that it does not tell is 0.
 UNTOLD = -1
+# Its answers tell no ends of leases, and the same of an ack that was done and of a stale one.
+SQS = "sqs"
+
+
+def digest(text: str) -> str:
+    """What stands for a handle or a body."""
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
 
 class Sent(msgspec.Struct, omit_defaults=True):
@@ -44,8 +52,8 @@ class Origin(msgspec.Struct, omit_defaults=True):
 
 
 class Delivered(msgspec.Struct, omit_defaults=True):
-    """A delivery as the answer of a receive told it; `visible_ms` is the end of its lease by the
-    server's clock.
+    """A delivery as the answer of a receive told it; `visible_ms` is the end of its lease and
+    `sent_ms` the time of its send, by the server's clock.
     """
 
     id: str
@@ -54,16 +62,16 @@ class Delivered(msgspec.Struct, omit_defaults=True):
     attributes: str
     handle: str
     count: int
-    sent_ms: int
-    visible_ms: int
+    sent_ms: int = 0
+    visible_ms: int = 0
     origin: Origin | None = None
     group: str = ""
-    sequence: int = -1
+    sequence: int = UNTOLD
 
 
 class Result(msgspec.Struct, omit_defaults=True):
-    """What a verb on handles said of one: `ok` or `stale`; the new next visible time where there is
-    one.
+    """What a verb said of one handle or message: `ok`, `stale`, `fail`, `info` or `broken` (500);
+    the new next visible time where there is one.
     """
 
     status: str
@@ -74,13 +82,16 @@ class Line(msgspec.Struct, omit_defaults=True):
     """A line of the file. `type`: invoke, ok, fail (known not done), info (outcome unknown), begin,
     loss, heal, start, note.
 
-    `at` is monotonic ns. An invoke and its completion share `op`; so do the lines of one fault.
+    `at` is monotonic ns. An invoke and its completion share `op`; so do the lines of one fault. A
+    completion with `began` is an operation in one line. `by` is what the client speaks.
     """
 
     type: str
     at: int
+    began: int = 0
     op: int = 0
-    process: int = 0
+    process: int | str = 0
+    by: str = "native"
     verb: str = ""
     queue: str = ""
     tag: str = "default"
@@ -144,7 +155,23 @@ class Op(msgspec.Struct):
 
     @property
     def began(self) -> int:
-        return self.line.at
+        return self.line.began or self.line.at
+
+    @property
+    def left(self) -> int:
+        """When the client had an answer or waited no longer."""
+        return self.end.at if self.end is not None else NEVER
+
+    @property
+    def status(self) -> int:
+        """Of the answer; 0 when there was none."""
+        return self.end.args.get("status", 0) if self.end is not None else 0
+
+    @property
+    def code(self) -> str:
+        """Of an error that was answered."""
+        answer = self.end.answer if self.end is not None else None
+        return str(answer.get("code", "")) if isinstance(answer, dict) else ""
 
     @property
     def ended(self) -> int:
@@ -156,6 +183,8 @@ class Op(msgspec.Struct):
     def where(self) -> str:
         """Its lines, for a breach."""
         first, last = self.lines
+        if first == last:
+            return f"line {first}"
         return f"lines {first}, {last}" if last else f"line {first}, no answer"
 
 
@@ -168,14 +197,24 @@ class Loss(msgspec.Struct):
 
 
 class Fault(msgspec.Struct):
-    """A fault as it was done; `healed` is NEVER when it was not."""
+    """A fault as it was done; `healed` is NEVER when it was not. `holds_up`: the journal may be
+    behind for a while after it. `held`: the service can be back only when it is healed. `cuts`:
+    connections to a Redis that goes on.
+    """
 
     op: int
     name: str
     began: int
     healed: int = NEVER
     holds_up: bool = True
+    held: bool = True
+    cuts: bool = False
     line: int = 0
+
+    @property
+    def over(self) -> int:
+        """When it was healed; a fault that was not goes on, but a sum of its end is no number."""
+        return min(self.healed, NEVER // 2)
 
 
 class History(msgspec.Struct):
@@ -195,7 +234,7 @@ class History(msgspec.Struct):
 
 
 def read(path: Path) -> History:
-    """Reads a history; a last line that was cut by a kill is left out."""
+    """Reads a history; a last line that was cut is left out."""
     decoder = msgspec.json.Decoder(Line)
     with path.open("rb") as file:
         return of([decoder.decode(raw) for raw in file if raw.endswith(b"\n")])
@@ -210,6 +249,8 @@ def of(lines: list[Line]) -> History:
         if line.type == "invoke":
             op = open_ops[line.op] = Op(line, None, (number, 0))
             history.ops.append(op)
+        elif line.began:
+            history.ops.append(Op(line, line, (number, number)))
         elif line.type in ("ok", "fail", "info"):
             op = open_ops.pop(line.op)
             op.end, op.lines = line, (op.lines[0], number)
@@ -224,9 +265,7 @@ def of(lines: list[Line]) -> History:
 
 def _fault_line(history: History, faults: dict[int, Fault], line: Line, number: int) -> None:
     if line.type == "begin":
-        fault = faults[line.op] = Fault(
-            line.op, line.verb, line.at, holds_up=line.args.get("holds_up", True), line=number
-        )
+        fault = faults[line.op] = Fault(line.op, line.verb, line.at, line=number, **line.args)
         history.faults.append(fault)
     elif line.type == "heal":
         faults[line.op].healed = line.at

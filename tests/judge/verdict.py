@@ -25,6 +25,16 @@ class Verdict:
     def valid(self) -> bool:
         return self.broken == 0
 
+    @property
+    def looked(self) -> int:
+        """How many things were looked at, of all kinds together."""
+        return self.counts.total() - self.broken - self.excused
+
+    @property
+    def excused(self) -> int:
+        """How many times the documents let the promise bend."""
+        return sum(count for what, count in self.counts.items() if what.endswith("excused"))
+
     def breach(self, kind: str, text: str) -> None:
         """A promise was broken; the first few texts are kept of each kind."""
         self.broken += 1
@@ -34,6 +44,13 @@ class Verdict:
 
     def saw(self, what: str, times: int = 1) -> None:
         self.counts[what] += times
+
+    def judge(self, excused: bool, kind: str, text: str) -> None:
+        """A promise was not kept: an excuse, or a breach."""
+        if excused:
+            self.saw(f"{kind}, excused")
+        else:
+            self.breach(kind, text)
 
     def line(self) -> str:
         """One line for people."""

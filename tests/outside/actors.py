@@ -35,7 +35,7 @@ class Actor(threading.Thread):
             try:
                 self.step()
             except Exception:
-                self.book.write("defect", self.book.now(), who=self.who, text=traceback.format_exc()[-1500:])
+                self.book.note("defect", text=f"{self.who}: {traceback.format_exc()[-1500:]}")
                 self.rest(1, 1)
 
     def step(self) -> None:

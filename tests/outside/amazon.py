@@ -18,7 +18,8 @@ from botocore.exceptions import (
     HTTPClientError,
 )
 
-from tests.outside.book import BROKEN, DONE, REFUSED, UNKNOWN, UNREACHED, Book, body_of
+from tests.judge.history import UNTOLD, Result
+from tests.outside.book import BROKEN, DONE, REFUSED, STATUSES, UNKNOWN, UNREACHED, Book, body_of
 from tests.outside.door import Door, Leased, Letter, Trouble
 from tests.outside.native import PATIENCE_S
 
@@ -91,24 +92,24 @@ class Amazon(Door):
         )
         return [_leased(row) for row in answer.get("Messages", ())]
 
-    def _settle(self, place: str, handles: Sequence[str]) -> list[str]:
+    def _settle(self, place: str, handles: Sequence[str]) -> list[Result]:
         if len(handles) == 1:
             self._do(self._sqs.delete_message, QueueUrl=self.url(place), ReceiptHandle=handles[0])
-            return [DONE]
+            return [Result("ok")]
         entries = [{"Id": str(i), "ReceiptHandle": handle} for i, handle in enumerate(handles)]
         answer = self._do(self._sqs.delete_message_batch, QueueUrl=self.url(place), Entries=entries)
         rows = {row["Id"]: DONE for row in answer.get("Successful", ())}
         rows |= {row["Id"]: _failed(row) for row in answer.get("Failed", ())}
-        return [rows.get(str(i), BROKEN) for i in range(len(handles))]
+        return [Result(STATUSES[rows.get(str(i), BROKEN)]) for i in range(len(handles))]
 
-    def _extend(self, place: str, handle: str, lease: float) -> str:
+    def _extend(self, place: str, handle: str, lease: float) -> Result:
         self._do(
             self._sqs.change_message_visibility,
             QueueUrl=self.url(place),
             ReceiptHandle=handle,
             VisibilityTimeout=int(lease),
         )
-        return DONE
+        return Result("ok")
 
     def _counts(self, place: str) -> dict[str, int]:
         answer = self._do(self._sqs.get_queue_attributes, QueueUrl=self.url(place), AttributeNames=["All"])[
@@ -146,6 +147,8 @@ def _leased(row: dict[str, Any]) -> Leased:
         id=row["MessageId"],
         handle=row["ReceiptHandle"],
         count=int(row["Attributes"]["ApproximateReceiveCount"]),
+        group=row["Attributes"].get("MessageGroupId", ""),
+        sequence=int(row["Attributes"].get("SequenceNumber", UNTOLD)),
         kind=row.get("MessageAttributes", {}).get("kind", {}).get("StringValue", ""),
     )
 

@@ -1,7 +1,5 @@
-"""The book: what each client asked and was told, one JSON line each, appended as it happens and
-never changed.
-
-Times are seconds of one monotonic clock since the book was opened.
+"""The history of a run as the clients of this driver write it: each operation in one line, when it
+has ended.
 
 Outcomes of an operation: `done`, `refused` (4xx: nothing may have changed), `unknown` (503, no
 whole answer: both are possible), `unreached` (no connection: nothing was asked), `broken` (500:
@@ -10,55 +8,38 @@ never right).
 
 from __future__ import annotations
 
-import json
-import threading
 import time
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
-Entry = dict[str, Any]
+from tests.judge.history import Line, Recorder
 
 DONE, REFUSED, UNKNOWN, UNREACHED, BROKEN = "done", "refused", "unknown", "unreached", "broken"
+# What an outcome is in a history: of an operation, and of one of its messages or handles.
+TYPES = {DONE: "ok", REFUSED: "fail", UNREACHED: "fail", UNKNOWN: "info", BROKEN: "info"}
+STATUSES = {**TYPES, BROKEN: "broken"}
 
 
-class Book:
-    """Append-only and shared by all threads of a run."""
+class Book(Recorder):
+    """Shared by all threads of a run, whose times are seconds since it was opened."""
 
     def __init__(self, path: Path) -> None:
+        super().__init__(path)
         self.path = path
-        self._file: IO[str] = path.open("x")
-        self._lock = threading.Lock()
-        self._began = time.monotonic()
-        self.lines = 0
+        self._began = time.monotonic_ns()
 
     def now(self) -> float:
         """Seconds since the book was opened."""
-        return round(time.monotonic() - self._began, 4)
+        return (time.monotonic_ns() - self._began) / 1e9
 
-    def write(self, op: str, t0: float, **more: Any) -> None:
-        """Append one entry; `t1` is now unless given."""
-        entry = {"op": op, "t0": t0, "t1": more.pop("t1", None) or self.now(), **more}
-        text = json.dumps(entry, separators=(",", ":"))
-        with self._lock:
-            if not self._file.closed:
-                self._file.write(text + "\n")
-                self.lines += 1
+    def op(self, verb: str, t0: float, outcome: str, **fields: Any) -> None:
+        """Writes an operation that has just ended."""
+        began = self._began + int(t0 * 1e9)
+        self.write(Line(TYPES[outcome], time.monotonic_ns(), began=began, verb=verb, **fields))
 
-    def flush(self) -> None:
-        """Bring what was written to the file."""
-        with self._lock:
-            self._file.flush()
-
-    def close(self) -> None:
-        """No more entries; late ones of threads that hang are dropped."""
-        with self._lock:
-            self._file.close()
-
-
-def read(path: Path) -> list[Entry]:
-    """All entries, each with its line number as `n`."""
-    with path.open() as file:
-        return [{"n": number, **json.loads(line)} for number, line in enumerate(file, 1)]
+    def note(self, verb: str, queue: str = "", **args: Any) -> None:
+        """Writes something that is no operation."""
+        self.write(Line("note", time.monotonic_ns(), verb=verb, queue=queue, args=args))
 
 
 def body_of(token: str) -> str:

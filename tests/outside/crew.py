@@ -44,9 +44,7 @@ def hire(book: Book, port: int, bootstrap: str, seed: int) -> Crew:
     for actor in (*crew.senders, *crew.takers):
         actor.hush = crew.hush
     crew.reader = KafkaReader(book, bootstrap, text)
-    crew.probes = [
-        Probe(Native(book, f"probe-{i}", port, patience=4), lane.name, text) for i, lane in enumerate(PROBES)
-    ]
+    crew.probes = [Probe(Native(book, f"probe-{i}", port, patience=4), name, text) for i, name in enumerate(PROBES)]
     return crew
 
 
@@ -119,5 +117,5 @@ def _odd(hands: _Hands, crew: Crew, seed: str) -> None:
 
 def everything() -> list[str]:
     """Every place that is drained at the end, sources before their dead-letter queues."""
-    first = [place for lane in LANES if not lane.is_dead_of for place in lane.places()]
-    return first + [lane.name for lane in LANES if lane.is_dead_of]
+    first = [place for lane in LANES if not lane.is_dead for place in lane.places()]
+    return first + [lane.name for lane in LANES if lane.is_dead]

@@ -5,11 +5,12 @@ outcome.
 from __future__ import annotations
 
 import abc
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tests.outside.book import DONE, Book, token_of
+from tests.judge.history import UNTOLD, Delivered, Origin, Result, Sent, digest
+from tests.outside.book import DONE, STATUSES, Book, token_of
 
 
 class Trouble(Exception):
@@ -33,7 +34,7 @@ class Letter:
 
 @dataclass(frozen=True)
 class Leased:
-    """A message as it was received."""
+    """A message as it was received; times are the server's, 0 where they are not told."""
 
     token: str
     whole: bool
@@ -41,18 +42,17 @@ class Leased:
     handle: str
     count: int
     kind: str = ""
-    died_after: int = 0
+    origin: Origin | None = None
+    sent_ms: int = 0
+    visible_ms: int = 0
+    group: str = ""
+    sequence: int = UNTOLD
 
     @classmethod
     def of(cls, body: str, **more: Any) -> Leased:
         """Of a body as received."""
         token, whole = token_of(body)
         return cls(token=token[:120], whole=whole, **more)
-
-
-def short(handle: str) -> str:
-    """Enough of a handle to tell it from others."""
-    return handle[-24:]
 
 
 class Door(abc.ABC):
@@ -69,9 +69,9 @@ class Door(abc.ABC):
     @abc.abstractmethod
     def _receive(self, place: str, limit: int, wait: float, lease: float) -> list[Leased]: ...
     @abc.abstractmethod
-    def _settle(self, place: str, handles: Sequence[str]) -> list[str]: ...
+    def _settle(self, place: str, handles: Sequence[str]) -> list[Result]: ...
     @abc.abstractmethod
-    def _extend(self, place: str, handle: str, lease: float) -> str: ...
+    def _extend(self, place: str, handle: str, lease: float) -> Result: ...
     @abc.abstractmethod
     def _counts(self, place: str) -> dict[str, int]: ...
     @abc.abstractmethod
@@ -81,127 +81,142 @@ class Door(abc.ABC):
     @abc.abstractmethod
     def _purge(self, queue: str) -> None: ...
 
-    def send(self, queue: str, letters: Sequence[Letter]) -> bool:
+    def send(self, queue: str, letters: Sequence[Letter], **args: Any) -> bool:
         """True when every one was answered as sent."""
-        t0, outcome = self._book.now(), {}
+        t0, trouble = self._book.now(), None
         rows: list[tuple[str, str]] = []
         try:
             rows = self._send(queue, letters)
-        except Trouble as trouble:
-            outcome, rows = _said(trouble), [(trouble.outcome, "")] * len(letters)
-        items = [
-            {
-                "token": letter.token,
-                **({k: v for k, v in vars(letter).items() if v and k != "token"}),
-                "result": result,
-                "id": given,
-            }
-            for letter, (result, given) in zip(letters, rows, strict=True)
-        ]
-        self._write("send", queue, t0, items=items, **(outcome or {"outcome": DONE}))
-        return not outcome and all(item["result"] == DONE for item in items)
+        except Trouble as raised:
+            trouble = raised
+        mixed = any(result != DONE for result, _ in rows)
+        more: dict[str, Any] = {"results": [Result(STATUSES[result]) for result, _ in rows]} if mixed else {}
+        ids = [given for _, given in rows]
+        self._write("send", queue, t0, trouble, args=args, sends=[_sent(one) for one in letters], ids=ids, **more)
+        return trouble is None and not mixed
+
+    def wrote_send(self, queue: str, t0: float, token: str, trouble: Trouble | None) -> None:
+        """Writes a send that a rude client did by hand."""
+        self._write("send", queue, t0, trouble, sends=[_sent(Letter(token))])
 
     def receive(self, place: str, limit: int, wait: float, lease: float) -> list[Leased] | None:
         """What was leased; None when there was no answer that says."""
-        t0, outcome = self._book.now(), {}
+        t0, trouble = self._book.now(), None
         leased: list[Leased] | None = None
         try:
             leased = self._receive(place, limit, wait, lease)
-        except Trouble as trouble:
-            outcome = _said(trouble)
-        self.wrote_receive(place, t0, limit, wait, lease, leased, **(outcome or {"outcome": DONE}))
+        except Trouble as raised:
+            trouble = raised
+        self.wrote_receive(place, t0, limit, lease, leased, trouble)
         return leased
 
     def wrote_receive(
-        self, place: str, t0: float, limit: int, wait: float, lease: float, leased: list[Leased] | None, **more: Any
+        self,
+        place: str,
+        t0: float,
+        limit: int,
+        lease: float,
+        leased: list[Leased] | None,
+        trouble: Trouble | None,
+        **args: Any,
     ) -> None:
-        """Write a receive, also one that a rude client did by hand."""
-        got = [_got(one) for one in leased or ()]
-        self._write("receive", place, t0, max=limit, wait=wait, lease=lease, got=got, **more)
+        """Writes a receive, also one that a rude client did by hand."""
+        args |= {"max": limit, "lease_ms": round(lease * 1000)}
+        self._write("receive", place, t0, trouble, args=args, deliveries=[_delivered(one) for one in leased or ()])
 
     def settle(self, place: str, leased: Sequence[Leased]) -> bool:
         """Ack or delete; True when each was said to be done."""
-        results = self._on_handles("settle", place, leased, lambda: self._settle(place, [one.handle for one in leased]))
-        return all(result == DONE for result in results)
+        results = self._on_handles("ack", place, leased, lambda: self._settle(place, [one.handle for one in leased]))
+        return len(results) == len(leased) and all(result.status == "ok" for result in results)
 
     def extend(self, place: str, one: Leased, lease: float) -> None:
         """A new lease, counted from now; 0 gives it back."""
-        self._on_handles("extend", place, [one], lambda: [self._extend(place, one.handle, lease)], lease=lease)
+        self._on_handles(
+            "extend", place, [one], lambda: [self._extend(place, one.handle, lease)], lease_ms=round(lease * 1000)
+        )
 
-    def counts(self, place: str, **more: Any) -> dict[str, int] | None:
+    def counts(self, place: str, **args: Any) -> dict[str, int] | None:
         """`ready`, `leased`, `delayed`, as the service says; None when it does not."""
         t0 = self._book.now()
         try:
             counts = self._counts(place)
         except Trouble as trouble:
-            self._write("counts", place, t0, **_said(trouble), **more)
+            self._write("info", place, t0, trouble, args=args)
             return None
-        self._write("counts", place, t0, outcome=DONE, counts=counts, **more)
+        answer = {place.partition("@")[2] or "default": {**counts, "stored": 0}}
+        self._write("info", place, t0, None, args=args, answer=answer)
         return counts
 
-    def create(self, queue: str, settings: dict[str, Any], **more: Any) -> int:
+    def create(self, queue: str, settings: dict[str, Any], **args: Any) -> int:
         """201 made, 200 it was there, else 0 (written with its outcome); SQS can't tell 201 from
-        200.
+        200. `args`: what the judge is told of the queue.
         """
-        t0, made = self._book.now(), 0
-        outcome: dict[str, Any] = {"outcome": DONE}
+        t0, made, trouble = self._book.now(), 0, None
         try:
             made = self._create(queue, settings)
-        except Trouble as trouble:
-            outcome = _said(trouble)
-        self._write("create", queue, t0, made=made, **outcome, **more)
+        except Trouble as raised:
+            trouble = raised
+        self._write("create", queue, t0, trouble, args={**args, "status": made})
         return made
 
-    def delete(self, queue: str, **more: Any) -> str:
+    def delete(self, queue: str, **args: Any) -> str:
         """The outcome."""
-        return self._plainly("delete", queue, lambda: self._delete(queue), **more)
+        return self._plainly("delete", queue, lambda: self._delete(queue), args)
 
     def purge(self, queue: str) -> str:
         """The outcome."""
-        return self._plainly("purge", queue, lambda: self._purge(queue))
+        return self._plainly("purge", queue, lambda: self._purge(queue), {})
 
-    def _plainly(self, op: str, queue: str, call: Any, **more: Any) -> str:
-        t0, said = self._book.now(), {"outcome": DONE}
+    def _plainly(self, verb: str, queue: str, call: Any, args: dict[str, Any]) -> str:
+        t0, trouble = self._book.now(), None
         try:
             call()
-        except Trouble as trouble:
-            said = _said(trouble)
-        self._write(op, queue, t0, **said, **more)
-        return said["outcome"]
+        except Trouble as raised:
+            trouble = raised
+        self._write(verb, queue, t0, trouble, args=args)
+        return trouble.outcome if trouble else DONE
 
-    def _on_handles(self, op: str, place: str, leased: Sequence[Leased], call: Any, **more: Any) -> list[str]:
-        t0, said = self._book.now(), {"outcome": DONE}
+    def _on_handles(self, verb: str, place: str, leased: Sequence[Leased], call: Any, **args: Any) -> list[Result]:
+        t0, trouble = self._book.now(), None
+        results: list[Result] = []
         try:
-            results: list[str] = call()
-        except Trouble as trouble:
-            said = _said(trouble)
-            results = [trouble.outcome] * len(leased)
-        items = [
-            {"token": one.token, "id": one.id, "handle": short(one.handle), "result": result}
-            for one, result in zip(leased, results, strict=True)
-        ]
-        self._write(op, place, t0, items=items, **said, **more)
+            results = call()
+        except Trouble as raised:
+            trouble = raised
+        handles = [digest(one.handle) for one in leased]
+        self._write(verb, place, t0, trouble, args=args, handles=handles, results=results)
         return results
 
-    def _write(self, op: str, place: str, t0: float, **more: Any) -> None:
-        self._book.write(op, t0, place=place, who=self.who, by=self.name, **more)
+    def _write(
+        self, verb: str, place: str, t0: float, trouble: Trouble | None, args: dict[str, Any] | None = None, **more: Any
+    ) -> None:
+        """An operation at a place, which is `queue` or `queue@tag`; without trouble it was done."""
+        queue, _, tag = place.partition("@")
+        args = {"status": 200, **(args or {})}
+        if trouble is not None:
+            code, _, detail = trouble.code.partition(": ")
+            args["status"], more["answer"] = trouble.status, {"code": code, "detail": detail[:200]}
+        outcome = trouble.outcome if trouble else DONE
+        more |= {"args": args, "process": self.who, "by": self.name}
+        self._book.op(verb, t0, outcome, queue=queue, tag=tag or "default", **more)
 
 
-def _got(one: Leased) -> dict[str, Any]:
-    row = {"token": one.token, "id": one.id, "handle": short(one.handle), "count": one.count}
-    more = {"whole": one.whole} if not one.whole else {}
-    return {
-        **row,
-        **more,
-        **({"kind": one.kind} if one.kind else {}),
-        **({"died_after": one.died_after} if one.died_after else {}),
-    }
+def _sent(letter: Letter) -> Sent:
+    delay_ms = round(letter.delay * 1000)
+    return Sent(letter.token, letter.token, letter.kind, letter.kind, delay_ms, letter.group, letter.dedup)
 
 
-def _said(trouble: Trouble) -> dict[str, Any]:
-    return {"outcome": trouble.outcome, "status": trouble.status, "code": trouble.code[:200]}
-
-
-def chunks(leased: Sequence[Leased], size: int) -> Iterable[Sequence[Leased]]:
-    """Parts of at most `size`."""
-    return (leased[i : i + size] for i in range(0, len(leased), size))
+def _delivered(one: Leased) -> Delivered:
+    return Delivered(
+        id=one.id,
+        uid=one.token,
+        body=one.token if one.whole else "torn",
+        attributes=one.kind,
+        handle=digest(one.handle),
+        count=one.count,
+        sent_ms=one.sent_ms,
+        visible_ms=one.visible_ms,
+        origin=one.origin,
+        group=one.group,
+        sequence=one.sequence,
+    )

@@ -18,9 +18,7 @@ class Lane:
     dies_after: int = 0
     durable: bool = False
     tags: tuple[str, ...] = ("",)
-    purged: bool = False
-    redriven: bool = False
-    is_dead_of: str = ""
+    is_dead: bool = False
     still: bool = False
     settings: dict[str, Any] = field(default_factory=dict)
 
@@ -36,14 +34,27 @@ class Lane:
             more["redrive_policy"] = {"dead_letter_queue": self.dead, "max_receive_count": self.dies_after}
         return more
 
+    @property
+    def plan(self) -> dict[str, Any]:
+        """What the judge is told of it."""
+        return {
+            "fifo": self.fifo,
+            "durable": self.durable,
+            "dead_letters": self.dead,
+            "max_count": self.dies_after,
+            "kept": self.still,
+            "tags": {"default": "", **{tag: "*" for tag in self.tags if tag}},
+            **{name: self.settings[name] for name in ("content_dedup", "dedup_scope") if name in self.settings},
+        }
+
     def places(self) -> list[str]:
         """Under which names it is received: `queue`, `queue@tag`."""
         return [f"{self.name}@{tag}" if tag else self.name for tag in self.tags]
 
 
-def _dying(name: str, after: int, redriven: bool = False) -> list[Lane]:
+def _dying(name: str, after: int) -> list[Lane]:
     dead = f"{name}-dead"
-    return [Lane(dead, is_dead_of=name, redriven=redriven), Lane(name, dead=dead, dies_after=after, redriven=redriven)]
+    return [Lane(dead, is_dead=True), Lane(name, dead=dead, dies_after=after)]
 
 
 LANES: list[Lane] = [
@@ -54,14 +65,14 @@ LANES: list[Lane] = [
     Lane("wide.fifo", fifo=True, settings={"content_dedup": True, "dedup_scope": "group"}),
     *_dying("brief", 1),
     *_dying("gone", 1),
-    *_dying("worn", 3, redriven=True),
+    *_dying("worn", 3),
     Lane("pair", tags=("", "b")),
-    Lane("wiped", purged=True),
+    Lane("wiped"),
     Lane("wrong"),
     Lane("rest", still=True),
     *(Lane(f"m-{i:02}", settings={"partitions": 1 + i % 4}) for i in range(MANY)),
 ]
-PROBES = [Lane(f"probe-{i}") for i in range(3)]
+PROBES = [f"probe-{i}" for i in range(3)]
 # It must be there: by value a filter asks for a type too, and SQS has `String` where the native
 # dialect has `string`.
 TAG_FILTER = {"conditions": [{"name": "kind"}]}

@@ -100,7 +100,7 @@ class Reborn(Actor):
         while answered and empty < 8 and self.book.now() < end and not self.stopped.is_set():
             empty = empty + 1 if self._receive(1.5, answered) else 0
         if empty >= 8:
-            self.book.write("missing", self.book.now(), place=self.name, life=self.life, tokens=sorted(answered))
+            self.book.note("missing", queue=self.name, life=self.life, uids=sorted(answered))
 
     def _delete(self) -> None:
         while not self.stopped.is_set():

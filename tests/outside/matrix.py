@@ -66,7 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     runs = itertools.product(given.load, given.seeds, given.workers)
     worst = max(one(given.folder, seed, workers, load, given.seconds) for load, seed, workers in runs)
     reports = map(str, sorted(given.folder.glob("*.json")))
-    return max(worst, subprocess.run([sys.executable, "-m", "tests.outside.table", *reports], check=False).returncode)
+    return max(worst, subprocess.run([sys.executable, "-m", "tests.judge.table", *reports], check=False).returncode)
 
 
 if __name__ == "__main__":

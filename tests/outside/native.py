@@ -10,11 +10,11 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from tests.outside.book import BROKEN, DONE, REFUSED, UNKNOWN, UNREACHED, Book
+from tests.judge.history import UNTOLD, Origin, Result
+from tests.outside.book import BROKEN, DONE, REFUSED, UNKNOWN, UNREACHED, Book, body_of
 from tests.outside.door import Door, Leased, Letter, Trouble
 
 PATIENCE_S = 13.0
-STALE = "stale"
 
 
 def outcome_of(status: int) -> str:
@@ -28,8 +28,6 @@ def outcome_of(status: int) -> str:
 
 def asked(letter: Letter) -> dict[str, Any]:
     """A letter as the native API is told it."""
-    from tests.outside.book import body_of
-
     row: dict[str, Any] = {"body": body_of(letter.token)}
     if letter.delay:
         row["delay_seconds"] = letter.delay
@@ -50,8 +48,17 @@ def lent_of(row: dict[str, Any]) -> Leased:
         handle=row["handle"],
         count=row["receive_count"],
         kind=row["attributes"].get("kind", {}).get("value", ""),
-        died_after=row.get("origin", {}).get("receive_count", 0),
+        origin=_origin(row["origin"]) if row.get("origin") else None,
+        sent_ms=row["sent_at_ms"],
+        visible_ms=row["next_visible_at_ms"],
+        group=row.get("group", ""),
+        sequence=int(row.get("sequence_number", UNTOLD)),
     )
+
+
+def _origin(row: dict[str, Any]) -> Origin:
+    copy = row["from_id"], row["from_tag"], row["original_id"], row["original_queue"]
+    return Origin(*copy, row["reason"], row["receive_count"])
 
 
 class Native(Door):
@@ -121,25 +128,21 @@ class Native(Door):
         body = {"max": limit, "wait_seconds": wait, "lease_seconds": lease, **({"tag": tag} if tag else {})}
         return [lent_of(row) for row in self.ok("POST", f"/v1/queues/{queue}/receive", body, wait)["messages"]]
 
-    def _handles(self, verb: str, place: str, body: dict[str, Any]) -> list[str]:
+    def _handles(self, verb: str, place: str, body: dict[str, Any]) -> list[Result]:
         answer = self.ok("POST", f"/v1/queues/{place.partition('@')[0]}/{verb}", body)
-        return [DONE if row["status"] == "ok" else str(row["status"]) for row in answer["results"]]
+        return [Result(row["status"], row.get("next_visible_at_ms", 0)) for row in answer["results"]]
 
-    def _settle(self, place: str, handles: Sequence[str]) -> list[str]:
+    def _settle(self, place: str, handles: Sequence[str]) -> list[Result]:
         return self._handles("ack", place, {"handles": list(handles)})
 
-    def _extend(self, place: str, handle: str, lease: float) -> str:
+    def _extend(self, place: str, handle: str, lease: float) -> Result:
         return self._handles("extend", place, {"entries": [{"handle": handle, "lease_seconds": lease}]})[0]
 
     def release(self, place: str, one: Leased, delay: float) -> None:
         """Give back, to be received after `delay`."""
-        self._on_handles(
-            "extend",
-            place,
-            [one],
-            lambda: self._handles("release", place, {"handles": [one.handle], "delay_seconds": delay}),
-            lease=delay,
-        )
+        body = {"handles": [one.handle], "delay_seconds": delay}
+        delay_ms = round(delay * 1000)
+        self._on_handles("release", place, [one], lambda: self._handles("release", place, body), delay_ms=delay_ms)
 
     def kill(self, place: str, one: Leased) -> None:
         """To the dead-letter queue now."""
@@ -169,36 +172,30 @@ class Native(Door):
         try:
             status, _ = self.call("GET", f"/v1/queues/{queue}")
         except Trouble as trouble:
-            self._write("look", queue, t0, outcome=trouble.outcome, status=0)
+            self._write("look", queue, t0, trouble)
             return None
-        self._write("look", queue, t0, outcome=DONE if status in (200, 404) else outcome_of(status), status=status)
+        outcome = DONE if status in (200, 404) else outcome_of(status)
+        self._write("look", queue, t0, None if outcome == DONE else Trouble(outcome, status, ""), {"status": status})
         return {200: True, 404: False}.get(status)
 
     def redrive(self, place: str, destination: str = "") -> str:
         """The task's id, or empty."""
-        t0, task, said = self._book.now(), "", {"outcome": DONE}
+        t0, body = self._book.now(), {"destination": destination} if destination else {}
         try:
-            task = self.ok("POST", f"/v1/queues/{place}/redrive", {"destination": destination} if destination else {})[
-                "id"
-            ]
+            answer = self.ok("POST", f"/v1/queues/{place}/redrive", body)
         except Trouble as trouble:
-            said = {"outcome": trouble.outcome, "code": trouble.code}
-        self._write("redrive", place, t0, task=task, **said)
-        return task
+            self._write("redrive", place, t0, trouble)
+            return ""
+        self._write("redrive", place, t0, None, answer={"id": answer["id"]})
+        return str(answer["id"])
 
     def task(self, place: str, task: str) -> str:
         """The status of a task, or empty."""
-        t0, answer = self._book.now(), {}
-        with contextlib.suppress(Trouble):
+        t0 = self._book.now()
+        try:
             answer = self.ok("GET", f"/v1/tasks/{task}")
-            self._write(
-                "task",
-                place,
-                t0,
-                task=task,
-                status=answer["status"],
-                moved=answer["moved"],
-                total=answer["total"],
-                outcome=DONE,
-            )
-        return str(answer.get("status", ""))
+        except Trouble as trouble:
+            self._write("task", place, t0, trouble, {"task": task})
+            return ""
+        self._write("task", place, t0, None, {"task": task}, answer={"status": answer["status"]})
+        return str(answer["status"])

@@ -15,6 +15,7 @@ from typing import IO, Any
 
 from confluent_kafka import Producer as KafkaProducer
 
+from tests.judge.history import Sent
 from tests.outside import load as busy
 from tests.outside.actors import Actor
 from tests.outside.book import DONE, UNKNOWN, Book, body_of
@@ -113,9 +114,8 @@ class Probe(Actor):
                 why = "nothing received"
         except Trouble as trouble:
             why = f"{trouble.outcome}: {trouble.status} {trouble.code}"
-        self.book.write(
-            "probe", t0, place=self.queue, outcome=UNKNOWN if why else DONE, why=why[:200], load_average=busy.average()
-        )
+        args = {"why": why[:200], "load_average": busy.average()}
+        self.book.op("probe", t0, UNKNOWN if why else DONE, queue=self.queue, args=args)
         if not why:
             self.back_since = t0
         self.rest(0.15, 0.3)
@@ -137,9 +137,8 @@ class KafkaSender(Actor):
         token, t0 = f"tk-{self.queue}-kafka-{self.number}", self.book.now()
 
         def said(error: Any, _message: Any) -> None:
-            outcome = UNKNOWN if error else DONE
-            items = [{"token": token, "result": outcome, "id": ""}]
-            self.book.write("send", t0, place=self.queue, who=self.who, by="kafka", outcome=outcome, items=items)
+            sends, outcome = [Sent(token, token, "")], UNKNOWN if error else DONE
+            self.book.op("send", t0, outcome, queue=self.queue, process=self.who, by="kafka", sends=sends)
 
         self._producer.produce(f"lw.q.{self.queue}", body_of(token).encode(), on_delivery=said)
         self._producer.poll(0)
@@ -163,13 +162,9 @@ class KafkaReader(Actor):
     def run(self) -> None:
         """Until stopped, and until all that there was then is read."""
         while (status := self._read()) == -signal.SIGSEGV:
-            self.book.write(
-                "note", self.book.now(), who=self.who, text="the library of Kafka's client killed its process"
-            )
+            self.book.note("note", text="the library of Kafka's client killed its process")
         if status:
-            self.book.write(
-                "defect", self.book.now(), who=self.who, text=f"the reader of the log ended with status {status}"
-            )
+            self.book.note("defect", text=f"the reader of the log ended with status {status}")
 
     def _read(self) -> int:
         command = [*self._command, f"outside-{uuid.uuid4()}"]
@@ -177,7 +172,7 @@ class KafkaReader(Actor):
             assert process.stdin is not None and process.stdout is not None
             threading.Thread(target=self._end_when_stopped, args=[process.stdin], daemon=True).start()
             for line in process.stdout:
-                self.book.write("log", self.book.now(), rows=json.loads(line))
+                self.book.note("log", rows=json.loads(line))
         return process.returncode
 
     def _end_when_stopped(self, stdin: IO[str]) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 
 from tests.outside.actors import Actor
 from tests.outside.book import DONE, REFUSED, UNKNOWN, UNREACHED, body_of
-from tests.outside.door import Letter
+from tests.outside.door import Letter, Trouble
 from tests.outside.native import Native, lent_of, outcome_of
 
 
@@ -82,15 +82,13 @@ class Leaver(Rude):
         if found is None:
             # The end of the stream without a byte: no answer was carried. Anything else leaves it
             # open.
-            outcome = "gone" if ended and not data else UNKNOWN
-            self.door.wrote_receive(self.queue, t0, limit, wait, lease, None, outcome=outcome)
+            gone = ended and not data
+            self.door.wrote_receive(self.queue, t0, limit, lease, None, Trouble(UNKNOWN, 0, ""), gone=gone)
         elif outcome_of(found[0]) != DONE:
-            self.door.wrote_receive(
-                self.queue, t0, limit, wait, lease, None, outcome=outcome_of(found[0]), status=found[0]
-            )
+            self.door.wrote_receive(self.queue, t0, limit, lease, None, Trouble(outcome_of(found[0]), found[0], ""))
         else:
             leased = [lent_of(row) for row in found[1]["messages"]]
-            self.door.wrote_receive(self.queue, t0, limit, wait, lease, leased, outcome=DONE)
+            self.door.wrote_receive(self.queue, t0, limit, lease, leased, None)
             good = [one for one in leased if self.rng.random() < 0.5]
             if good:
                 self.door.settle(self.queue, good)
@@ -139,26 +137,19 @@ class Vandal(Rude):
     def _message(self, token: str) -> bytes:
         return request_of(f"/v1/queues/{self.queue}/messages", {"messages": [{"body": body_of(token)}]})
 
-    def _wrote(self, t0: float, token: str, outcome: str, **more: Any) -> None:
-        self.door._write(
-            "send", self.queue, t0, items=[{"token": token, "result": outcome, "id": ""}], outcome=outcome, **more
-        )
-
     def _half(self, line: socket.socket, t0: float) -> None:
         token = self.token("half")
         text = self._message(token)
         with contextlib.suppress(OSError):
             line.sendall(text[: self.rng.randint(20, len(text) - 1)])
             self.rest(0, 0.2)
-        self._wrote(t0, token, REFUSED, status=0)
+        self.door.wrote_send(self.queue, t0, token, Trouble(REFUSED, 0, ""))
 
     def _unheard(self, line: socket.socket, t0: float) -> None:
-        token, outcome = self.token("unheard"), UNKNOWN
-        try:
+        token = self.token("unheard")
+        with contextlib.suppress(OSError):
             line.sendall(self._message(token))
-        except OSError:
-            outcome = UNKNOWN
-        self._wrote(t0, token, outcome, status=0)
+        self.door.wrote_send(self.queue, t0, token, Trouble(UNKNOWN, 0, ""))
 
     def _cut_poll(self, line: socket.socket, t0: float) -> None:
         with contextlib.suppress(OSError):
@@ -167,7 +158,7 @@ class Vandal(Rude):
             )
             self.rest(0, 0.3)
         line.close()
-        self.door.wrote_receive(self.queue, t0, 2, 3, 2, None, outcome=UNKNOWN, status=0)
+        self.door.wrote_receive(self.queue, t0, 2, 2, None, Trouble(UNKNOWN, 0, ""))
 
     def _slow(self, line: socket.socket, t0: float) -> None:
         token, data = self.token("slow"), b""
@@ -186,7 +177,8 @@ class Vandal(Rude):
                 outcome, status = outcome_of(found[0]), found[0]
         except OSError as error:
             outcome = UNREACHED if not data and isinstance(error, ConnectionRefusedError) else UNKNOWN
-        self._wrote(t0, token, outcome, status=status)
+        trouble = None if outcome == DONE else Trouble(outcome, status, "")
+        self.door.wrote_send(self.queue, t0, token, trouble)
 
 
 class Wrong(Actor):
@@ -203,7 +195,7 @@ class Wrong(Actor):
         name = f"tk-{self.queue}-{self.number}"
         self.door.send(self.queue, [Letter(f"{name}-good-{i}") for i in range(2)])
         bad = [Letter(f"{name}-bad-{i}") for i in range(2)]
-        self._refused_send([*bad, Letter(f"{name}-bad-delay", delay=99999999)])
+        self.door.send(self.queue, [*bad, Letter(f"{name}-bad-delay", delay=99999999)], wrong=True)
         leased = self.door.receive(self.queue, 4, 0.5, 3) or []
         for one in leased:
             self._refused_ack(one.handle)
@@ -211,13 +203,11 @@ class Wrong(Actor):
             self.door.settle(self.queue, leased)
         self.rest(0.2, 0.6)
 
-    def _refused_send(self, letters: list[Letter]) -> None:
-        self.door.send(self.queue, letters)
-
     def _refused_ack(self, handle: str) -> None:
         t0 = self.book.now()
         with contextlib.suppress(Exception):
             status, _ = self.door.call(
                 "POST", f"/v1/queues/{self.queue}/ack", {"handles": [handle, "no-handle-of-ours"]}
             )
-            self.book.write("wrong", t0, place=self.queue, who=self.who, status=status)
+            args = {"wrong": True, "status": status}
+            self.book.op("ack", t0, outcome_of(status), queue=self.queue, process=self.who, args=args)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 # Looked at only when the weather, the luck or the time for it was there.
-MAY_HAVE_NOTHING = {"works", "late letters", "purges"}
+MAY_HAVE_NOTHING = {"each queue works again after each fault", "letters are not late", "purge"}
 
 
 def test_every_promise_holds_for_clients_who_know_the_documents_alone(programs: None, tmp_path: Path) -> None:
@@ -39,5 +39,5 @@ def test_every_promise_holds_for_clients_who_know_the_documents_alone(programs: 
     report = json.loads((tmp_path / "report.json").read_text())
     assert report["held"] and report["struck"]
     assert report["sends"] > 300
-    nothing = {name for name, verdict in report["verdicts"].items() if not verdict["looked"]}
-    assert nothing <= MAY_HAVE_NOTHING, f"checks had nothing to look at: {nothing}"
+    nothing = {name for name, looked in report["looked"].items() if not looked}
+    assert nothing <= MAY_HAVE_NOTHING, f"checkers had nothing to look at: {nothing}"

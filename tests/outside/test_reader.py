@@ -13,7 +13,8 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from tests.outside.book import Book, Entry, read
+from tests.judge.history import Line, read
+from tests.outside.book import Book
 from tests.outside.others import KafkaReader
 from tests.services import Services
 
@@ -32,31 +33,29 @@ def test_a_reader_that_its_library_kills_reads_from_the_beginning_again(stack: S
     reader = KafkaReader(book, stack.bootstrap, "1")
     reader.start()
 
-    _wait(book, lambda rows: len(_seen(rows)) == TOKENS)
+    _wait(book, lambda notes: len(_seen(notes)) == TOKENS)
     os.kill(_process_of(stack.bootstrap), signal.SIGSEGV)
-    _wait(book, lambda rows: any(row["op"] == "note" for row in rows))
+    _wait(book, lambda notes: any(note.verb == "note" for note in notes))
     reader.ask_to_stop()
     reader.join(60)
 
     book.close()
     assert not reader.is_alive()
-    rows = read(book.path)
-    assert not [row for row in rows if row["op"] == "defect"]
-    told = next(at for at, row in enumerate(rows) if row["op"] == "note")
-    assert _seen(rows[told:]) == _seen(rows[:told]) == {f"tk-read-again-{number}" for number in range(TOKENS)}
+    notes = read(book.path).notes
+    assert not [note for note in notes if note.verb == "defect"]
+    told = next(at for at, note in enumerate(notes) if note.verb == "note")
+    assert _seen(notes[told:]) == _seen(notes[:told]) == {f"tk-read-again-{number}" for number in range(TOKENS)}
 
 
-def _seen(rows: list[Entry]) -> set[str]:
-    return {token for row in rows if row["op"] == "log" for queue, _, _, token in row["rows"] if queue == "read-again"}
+def _seen(notes: list[Line]) -> set[str]:
+    rows = (row for note in notes if note.verb == "log" for row in note.args["rows"])
+    return {token for queue, _, _, token in rows if queue == "read-again"}
 
 
-def _wait(book: Book, met: Callable[[list[Entry]], bool]) -> None:
+def _wait(book: Book, met: Callable[[list[Line]], bool]) -> None:
     end = time.monotonic() + 60
-    while True:
-        book.flush()
-        if met(read(book.path)):
-            return
-        assert time.monotonic() < end, read(book.path)
+    while not met(notes := read(book.path).notes):
+        assert time.monotonic() < end, notes
         time.sleep(0.1)
 
 

@@ -20,6 +20,7 @@ import redis
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from tests.judge.history import Line
 from tests.outside.book import Book
 from tests.outside.lives import Doorbell
 from tests.services import Up
@@ -61,11 +62,14 @@ class Hands:
     @contextlib.contextmanager
     def struck(self, name: str) -> Iterator[None]:
         """A fault from now to the end of the block."""
-        self.book.write("fault", self.book.now(), name=name, phase="strike")
+        op = self.book.number()
+        # What is killed or emptied is healed by the service itself; what stands still is by us.
+        args = {"holds_up": "kafka" in name or "worker" in name, "held": "pause" in name or "asleep" in name}
+        self.book.write(Line("begin", time.monotonic_ns(), op=op, verb=name, args=args))
         try:
             yield
         finally:
-            self.book.write("fault", self.book.now(), name=name, phase="heal")
+            self.book.write(Line("heal", time.monotonic_ns(), op=op, verb=name))
 
     def kill(self, part: str, number: int = 0, how: signal.Signals = signal.SIGKILL) -> None:
         """End it; returns when it is another process."""
@@ -113,10 +117,10 @@ class Hands:
 
     def flush(self) -> None:
         """FLUSHALL, written as a loss."""
-        t0 = self.book.now()
+        began = time.monotonic_ns()
         with contextlib.closing(redis.Redis.from_url(self.url, socket_timeout=20)) as store:
             store.flushall()
-        self.book.write("loss", t0)
+        self.book.write(Line("loss", time.monotonic_ns(), args={"began": began}))
 
     def wait_snapshot(self, within_s: float) -> None:
         """Until the first snapshots of a round are in Kafka: who writes them is about to write the
@@ -238,7 +242,7 @@ def pause_deleter(hands: Hands, gust: Gust) -> None:
     else:
         hands.topic_gone(queue, 2)
     if pid:
-        hands.book.write("note", hands.book.now(), text=f"worker {pid}, which deletes {queue}, stands still")
+        hands.book.note("note", text=f"worker {pid}, which deletes {queue}, stands still")
         with hands.paused("worker", pid=pid):
             time.sleep(max(gust.seconds, 48))
 
