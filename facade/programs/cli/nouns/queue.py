@@ -44,14 +44,12 @@ def counted(
 )
 @click.option("--prefix", default="", help="Only names that begin so.")
 @click.option("--limit", type=click.IntRange(1), metavar="N", help="At most N queues (default: all).")
-@click.option(
-    "--counts", is_flag=True, help="Show how many messages are in them, over all tags of a queue, and as of when."
-)
+@click.option("--counts", is_flag=True, help="Show how many messages are in them, over all tags, and as of when.")
 @click.option(
     "--sort", type=click.Choice(SORTS), help="With counts: the greatest number, or the oldest message, first."
 )
 def ls(session: Session, prefix: str, limit: int | None, sort: str | None, *, counts: bool) -> None:
-    """List queues by name, or by what is in them."""
+    """List queues."""
     if counts or sort:
         session.rows(counted(session.client, prefix, sort or "name", limit), COLUMNS)
         return
@@ -87,9 +85,9 @@ def create(session: Session, name: str, settings: dict[str, Any]) -> None:
     cls=SettingsCommand.to_change,
 )
 @click.argument("queue", shell_complete=queue_names)
-@click.option("--no-redrive-policy", is_flag=True, help="Let no message go to a dead-letter queue any more.")
+@click.option("--no-redrive-policy", is_flag=True, help="Let no message go to a dead-letter queue.")
 def change(session: Session, queue: str, settings: dict[str, Any], *, no_redrive_policy: bool) -> None:
-    """Change settings of a queue; those that are not named stay as they are."""
+    """Change settings of a queue; the others stay."""
     if not settings and not no_redrive_policy:
         raise click.UsageError("name a setting to change, such as --lease-seconds 60")
     if no_redrive_policy and "redrive_policy" in settings:
@@ -124,7 +122,7 @@ def rm(session: Session, queues: tuple[str, ...], *, yes: bool) -> None:
 @click.argument("queue", shell_complete=queue_names)
 @yes_option
 def purge(session: Session, queue: str, *, yes: bool) -> None:
-    """Settle all messages that were sent so far, under all tags: nobody receives them any more."""
+    """Settle all messages sent so far, under all tags."""
     session.confirm(f"purge queue {queue!r}{'' if yes else _content(session, queue)}", yes=yes)
     session.client.post(path_to("queues", queue, "purge"))
     session.say(f"purged queue {queue!r}")
@@ -141,7 +139,7 @@ def pause(session: Session, queue: str, reason: str | None) -> None:
 @command.verb("resume", "leaseway queue resume orders")
 @click.argument("queue", shell_complete=queue_names)
 def resume(session: Session, queue: str) -> None:
-    """Let a queue be received from again; tags that are paused by themselves stay so."""
+    """End a pause of a queue; tags that are paused by themselves stay so."""
     session.client.post(path_to("queues", queue, "resume"))
     session.say(f"resumed queue {queue!r}")
 

@@ -113,6 +113,6 @@ def pause(session: Session, queue: str, name: str, reason: str | None) -> None:
 @click.argument("queue", shell_complete=queue_names)
 @click.argument("name")
 def resume(session: Session, queue: str, name: str) -> None:
-    """Let messages be received under a tag again, unless its queue is paused."""
+    """End a pause of a tag; its queue may still be paused."""
     session.client.post(path_to("queues", queue, "tags", name, "resume"))
     session.say(f"resumed tag {name!r} of queue {queue!r}")

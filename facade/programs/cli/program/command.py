@@ -29,12 +29,10 @@ def common_options() -> list[click.Option]:
         click.Option(
             ["--key"],
             metavar="ID:SECRET",
-            help="Access key; other users of the machine may see it in the list of processes.",
+            help="Access key; other users of the machine may see it.",
         ),
         click.Option(["--profile"], metavar="NAME", help="Profile of profiles.toml."),
-        click.Option(
-            ["--ca-file"], metavar="FILE", help="CA that the certificate of the service is trusted by, in PEM."
-        ),
+        click.Option(["--ca-file"], metavar="FILE", help="CA of the service's certificate, in PEM."),
         click.Option(
             ["--timeout"],
             type=click.FloatRange(0, 86_400, min_open=True),
