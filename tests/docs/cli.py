@@ -25,10 +25,10 @@ API of a service, here or elsewhere; those of the second kind run a service, or 
 ## Exit status
 
 """
-SETTINGS = "Each [setting](queue-settings.md) that may be given is an option."
-NAMED = """Settings of a queue are options: `lease_seconds` is `--lease-seconds`, `fifo` is `--fifo` or
-`--no-fifo`. A redrive policy is `--dead-letter-queue QUEUE` with `--dead-letter-after N`, and
-`--user-attribute NAME=TEXT` may be repeated."""
+SETTINGS = "[Settings](queue-settings.md) are options."
+NAMED = """Settings are options: `lease_seconds` is `--lease-seconds`, `fifo` is `--fifo` or `--no-fifo`. A
+redrive policy is `--dead-letter-queue QUEUE` with `--dead-letter-after N`, and `--user-attribute
+NAME=TEXT` may be repeated."""
 LOCAL_HEAD = """## Commands that run a service, and read its Kafka
 
 Exit status: 0 = done, 2 = refused, with one line that says why. `leaseway verify` exits with 1 when

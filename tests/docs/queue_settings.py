@@ -23,7 +23,7 @@ def _range(setting: Setting) -> str:
     if setting.choices:
         return ", ".join(f"`{word}`" for word in setting.choices)
     if isinstance(setting.default, bool):
-        return "true or false"
+        return ""
     if not setting.high or isinstance(setting.default, list):
         return ""
     if in_seconds(setting):

@@ -73,7 +73,6 @@ def markdown() -> str:
         HEAD.format(files=_files()),
         "## The facade\n\n" + _items(settings),
         "## The embedded stack\n\n" + _items(stack),
-        _durability(),
         _keeping(),
         "## Properties of the embedded broker\n\n```properties\n"
         + _properties({**BROKER_PROPERTIES, **replication(1)})
@@ -102,15 +101,6 @@ def _files() -> str:
         f"does not count: {names}."
     )
     return textwrap.fill(text, 100, break_on_hyphens=False, break_long_words=False)
-
-
-def _durability() -> str:
-    return (
-        "## When a send is answered\n\n"
-        "With `leaseway up` a send is answered when Kafka has the record in the page cache, so it survives\n"
-        "the kill of any process, but not a power cut of the only machine. `--durable fsync` sets\n"
-        "`LEASEWAY_FLUSH_MESSAGES=1`: the record is on the disk before the answer.\n"
-    )
 
 
 def _keeping() -> str:

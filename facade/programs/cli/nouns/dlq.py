@@ -81,18 +81,18 @@ def show(session: Session, queue: str, state: str, limit: int, *, only_body: boo
     multiple=True,
     type=condition,
     metavar="NAME[=VALUE]",
-    help="Only messages with this attribute; may be repeated: all hold.",
+    help="Only with this attribute; may be repeated: all hold.",
 )
 @click.option("--any", "either", is_flag=True, help="One of the --where is enough.")
-@click.option("--reason", type=words_of(DEATHS), help="Only what died of this.")
+@click.option("--reason", type=words_of(DEATHS), help="Only what died of it.")
 @click.option("--source", metavar="QUEUE", shell_complete=queue_names, help="Only what died in this queue.")
 @click.option("--since", type=moment_ms, metavar="TIME", help="Only what came there at or after: ISO 8601 or epoch ms.")
 @click.option("--until", type=moment_ms, metavar="TIME", help="Only what came there before.")
 @click.option("--text", metavar="TEXT", help="Only text bodies that have this in them.")
 @click.option("--ignore-case", is_flag=True, help="With --text: in capitals or not.")
 @click.option("--rate", type=int, metavar="N", help="At most N a second (default: no bound).")
-@click.option("--dry-run", is_flag=True, help="Show how many would be moved, and move none.")
-@click.option("--wait", is_flag=True, help="Wait until all are moved; --timeout bounds that, and the task goes on.")
+@click.option("--dry-run", is_flag=True, help="Only show how many would be moved.")
+@click.option("--wait", is_flag=True, help="Wait until all are moved, or for --timeout.")
 def redrive(session: Session, **given: Any) -> None:
     """Start a task that moves dead letters: all, or those for which all holds that is given. `-`
     reads ids from stdin. What is settled meanwhile is passed over; `leaseway task outcomes` says

@@ -19,7 +19,7 @@ COLUMNS = ("key_id", "principal", "role", "disabled", "expires_at_ms", "last_use
 _key = click.argument("key_id", metavar="KEY")
 _role = click.option("--role", type=words_of(Role), help="What it may on every queue (a new key: member).")
 _expires = click.option(
-    "--expires", type=moment_ms, metavar="TIME", help="From when on it counts no more: ISO 8601 or epoch ms; 0 = never."
+    "--expires", type=moment_ms, metavar="TIME", help="When it ends: ISO 8601 or epoch ms; 0 = never."
 )
 
 
@@ -63,7 +63,7 @@ def change(session: Session, key_id: str, role: str | None, expires: int | None,
 @command.verb("rotate", "leaseway key rotate shop-1 --grace-seconds 3600")
 @_key
 @click.option(
-    "--grace-seconds", type=seconds, metavar="SECONDS", help="For so long the old secret counts too (default: a day)."
+    "--grace-seconds", type=seconds, metavar="SECONDS", help="The old secret counts for so long (default: a day)."
 )
 def rotate(session: Session, key_id: str, grace_seconds: float | None) -> None:
     """Give an access key another secret, printed this once. A key may do so for itself."""

@@ -29,7 +29,7 @@ _where = click.option(
     multiple=True,
     type=condition,
     metavar="NAME[=VALUE]",
-    help="Only messages with this attribute; may be repeated: all hold.",
+    help="Only with this attribute; may be repeated: all hold.",
 )
 
 
@@ -121,7 +121,7 @@ def peek(session: Session, queue: str, limit: int, *, only_body: bool, **given: 
     multiple=True,
     type=condition,
     metavar="NAME[=VALUE]",
-    help="Only messages with this attribute; may be repeated: all hold.",
+    help="Only with this attribute; may be repeated: all hold.",
 )
 @click.option("--since", type=moment_ms, metavar="TIME", help="Sent at or after: ISO 8601 or epoch ms.")
 @click.option("--until", type=moment_ms, metavar="TIME", help="Sent before.")

@@ -36,22 +36,22 @@ def ls(session: Session, queue: str) -> None:
     "--start",
     type=moment_ms,
     metavar="TIME",
-    help="First moment: ISO 8601 or epoch ms; 0 = the oldest message kept (default: now on).",
+    help="First moment: ISO 8601 or epoch ms; 0 = the oldest (default: now).",
 )
 @click.option(
     "--where",
     multiple=True,
     type=condition,
     metavar="NAME[=VALUE]",
-    help="Only messages with this attribute; may be repeated: all hold.",
+    help="Only with this attribute; may be repeated: all hold.",
 )
 @click.option("--any", "either", is_flag=True, help="One of the --where is enough.")
-@click.option("--read-qps", type=int, help="Receives a second under the tag; 0 = no bound.")
+@click.option("--read-qps", type=int, help="Receives a second; 0 = no bound.")
 @click.option(
     "--dead-letter-queue", metavar="QUEUE", help="Where messages go that die under the tag (default: as in the queue)."
 )
-@click.option("--dead-letter-after", type=int, metavar="N", help="Deliveries of a message before it goes there.")
-@click.option("--user-attribute", multiple=True, type=pairs, metavar="NAME=TEXT", help="A free text; may be repeated.")
+@click.option("--dead-letter-after", type=int, metavar="N", help="Deliveries before that.")
+@click.option("--user-attribute", multiple=True, type=pairs, metavar="NAME=TEXT", help="May be repeated.")
 def create(session: Session, queue: str, name: str, **given: Any) -> None:
     """Create a tag: a subscription of the queue with its own leases and counts. An equal one that
     is there is fine.

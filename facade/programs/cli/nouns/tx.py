@@ -48,14 +48,12 @@ def show(session: Session, transaction: str) -> None:
 )
 @click.argument("queue", shell_complete=queue_names)
 @click.argument("bodies", nargs=-1, metavar="[BODY]...")
-@click.option(
-    "--producer-group", required=True, metavar="NAME", help="Whom the service asks when it is not told the outcome."
-)
+@click.option("--producer-group", required=True, metavar="NAME", help="Whom the service asks for the outcome.")
 @click.option(
     "--check-immunity-seconds",
     type=seconds,
     metavar="SECONDS",
-    help="For so long nobody is asked (default: as the service says).",
+    help="For so long nobody is asked.",
 )
 @sending.files_option
 @sending.attributes_option

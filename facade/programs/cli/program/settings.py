@@ -62,11 +62,7 @@ def options(*, changes: bool) -> list[click.Option]:
             continue
         if setting.name == "redrive_policy":
             found.append(click.Option(["--dead-letter-queue"], metavar="QUEUE", help="Where messages go that die."))
-            found.append(
-                click.Option(
-                    ["--dead-letter-after"], type=int, metavar="N", help="Deliveries of a message before it goes there."
-                )
-            )
+            found.append(click.Option(["--dead-letter-after"], type=int, metavar="N", help="Deliveries before that."))
         elif setting.name == "user_attributes":
             found.append(
                 click.Option(

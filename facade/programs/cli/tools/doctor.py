@@ -81,9 +81,7 @@ def _key(client: Client) -> tuple[str, str]:
     context_settings=SETTINGS,
     examples=("leaseway doctor", "leaseway doctor --profile prod -o json", "leaseway doctor --wait --timeout 60"),
 )
-@click.option(
-    "--wait", is_flag=True, help="Look again until all is right, for as long as --timeout says (default: for ever)."
-)
+@click.option("--wait", is_flag=True, help="Look until all is right, for --timeout (default: for ever).")
 def command(session: Session, *, wait: bool) -> None:
     """Looks."""
     end = session.end

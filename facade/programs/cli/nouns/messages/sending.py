@@ -40,9 +40,7 @@ files_option = click.option(
 def attributes_option(callback: Callback) -> Callback:
     """Adds what each message is sent with."""
     for option in (
-        click.option(
-            "--lease-seconds", type=seconds, metavar="SECONDS", help="For how long a delivery of it is leased."
-        ),
+        click.option("--lease-seconds", type=seconds, metavar="SECONDS", help="Length of its leases."),
         click.option(
             "--priority", type=int, metavar="N", help="1 is received first, 16 last, in a queue with priority."
         ),
@@ -57,7 +55,7 @@ def attributes_option(callback: Callback) -> Callback:
             multiple=True,
             type=pairs,
             metavar="NAME=NUMBER",
-            help="An attribute that is a number; may be repeated.",
+            help="A number as attribute; may be repeated.",
         ),
         click.option(
             "--attribute", multiple=True, type=pairs, metavar="NAME=TEXT", help="An attribute; may be repeated."
