@@ -35,6 +35,7 @@ Exit status: 0 = done, 2 = refused, with one line that says why. `leaseway verif
 it found differences, and `leaseway seal` when something is not sealed.
 """
 Options = dict[str, str]
+ASKS = "--yes, -y"  # Of the commands that ask before they delete; described once for all of them.
 
 
 def page() -> str:
@@ -57,6 +58,7 @@ def _remote() -> str:
     parts = ["## Options of all commands of the API\n\n"]
     parts += [item(f"`{_flags(option)}`: {option.help}") for option in common_options()]
     parts += ["".join(_described(path, verb, shared)) for path, verb in verbs]
+    shared[ASKS] = "Do not ask: of apply, seek, purge and all rm."
     parts += ["\n## Options of several commands of the API\n\n", wrapped(NAMED), _listed(shared)]
     return "".join(parts)
 
@@ -82,7 +84,7 @@ def _own(verb: click.Command) -> Options:
 
 
 def _described(path: str, verb: click.Command, shared: Options) -> Iterator[str]:
-    options = _own(verb)
+    options = {name: about for name, about in _own(verb).items() if name != ASKS}
     own = {name: about for name, about in options.items() if shared.get(name) != about}
     words = " ".join(_word(argument) for argument in _arguments(verb))
     settings = f" {SETTINGS}" if isinstance(verb, SettingsCommand) else ""

@@ -95,7 +95,6 @@ def show(session: Session, queue: str, state: str, limit: int, *, only_body: boo
 @click.option("--wait", is_flag=True, help="Wait until all are moved, or for --timeout.")
 def redrive(session: Session, **given: Any) -> None:
     """Start a task that moves dead letters: all, or those for which all holds that is given. `-`
-    reads ids from stdin. What is settled meanwhile is passed over; `leaseway task outcomes` says
-    what came of each.
+    reads ids from stdin. `leaseway task outcomes` says what came of each.
     """
     letters.redrive(session, **given)

@@ -99,8 +99,8 @@ def receive(session: Session, **given: Any) -> None:
 @_where
 @_body
 def peek(session: Session, queue: str, limit: int, *, only_body: bool, **given: Any) -> None:
-    """Look at messages without receiving them: nothing is counted. They come partition by
-    partition, and those that are settled are there for as long as Kafka has them.
+    """Look at messages without receiving them, partition by partition; settled ones are there while
+    Kafka has them.
     """
     asked = {"from": given["from_ms"], "to": given["to_ms"], "state": given["state"], "tag": given["tag"]}
     rows = looking.query(session, queue, limit, **asked, attribute=looking.attributes_of(given["where"]))
@@ -145,8 +145,7 @@ def search(
     session: Session, queue: str, limit: int, most: int, place: str | None, *, only_body: bool, **given: Any
 ) -> None:
     """Look for messages by text, attributes, time and state without receiving them, partition by
-    partition. Kafka is read from --since to --until, so a search of all that a queue has takes a
-    while.
+    partition. Kafka is read from --since to --until, which may take a while.
     """
     asked = {
         "from": given["since"],

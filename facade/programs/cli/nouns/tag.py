@@ -53,9 +53,7 @@ def ls(session: Session, queue: str) -> None:
 @click.option("--dead-letter-after", type=int, metavar="N", help="Deliveries before that.")
 @click.option("--user-attribute", multiple=True, type=pairs, metavar="NAME=TEXT", help="May be repeated.")
 def create(session: Session, queue: str, name: str, **given: Any) -> None:
-    """Create a tag: a subscription of the queue with its own leases and counts. An equal one that
-    is there is fine.
-    """
+    """Create a tag, a subscription of the queue. An equal one that is there is fine."""
     body = {
         "name": name,
         "start_at_ms": given["start"],

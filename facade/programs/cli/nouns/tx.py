@@ -88,9 +88,7 @@ _decision("unknown", "Say that the outcome is not known yet: the producer group 
 @click.option("--max", type=int, default=10, show_default=True, metavar="N", help="At most N questions.")
 @click.option("--wait-seconds", type=seconds, default=0.0, metavar="SECONDS", help="Wait so long for the first.")
 def checks(session: Session, producer_group: str, max: int, wait_seconds: float) -> None:
-    """Take questions about transactions of a producer group: answer each with commit, rollback or
-    unknown.
-    """
+    """Take questions about transactions; answer each with commit, rollback or unknown."""
     body = {"max": max, "wait_seconds": wait_seconds}
     found = session.client.post(path_to("producer-groups", producer_group, "checks"), body, wait_s=wait_seconds)[
         "checks"
