@@ -59,18 +59,34 @@ def reach(log: Log) -> None:
     Kafka's own client tries again for minutes; `source.answered` asks one that takes connections
     whether it answers too.
     """
+    if failure := _refusal(log.bootstrap, "--bootstrap"):
+        raise NoBroker(f"no broker of {log.bootstrap} can be reached: {failure}")
+
+
+def reach_master(master: str) -> None:
+    """Looks whether a master of a standalone cluster, `spark://HOST:PORT,...`, takes a connection.
+    Raises BadOption.
+
+    Spark tries again for a minute, and says nothing but where in its code it has ended.
+    """
+    if failure := _refusal(master.removeprefix("spark://"), "--master"):
+        raise BadOption(f"--master {master}: no master can be reached: {failure}")
+
+
+def _refusal(addresses: str, option: str) -> str | None:
+    """Why none of HOST:PORT,... takes a connection; None = one does. Raises BadOption."""
     failure = ""
-    for address in filter(None, (part.strip() for part in log.bootstrap.split(","))):
+    for address in filter(None, (part.strip() for part in addresses.split(","))):
         match = _ADDRESS.fullmatch(address)
         if match is None or int(match[2]) > 65_535:
-            raise BadOption(f"--bootstrap: {address!r} is not HOST:PORT")
+            raise BadOption(f"{option}: {address!r} is not HOST:PORT")
         try:
             socket.create_connection((match[1], int(match[2])), _CONNECT_S).close()
         except OSError as error:
             failure = failure or str(error.strerror or error)
         else:
-            return
-    raise NoBroker(f"no broker of {log.bootstrap} can be reached: {failure or 'no address is given'}")
+            return None
+    return failure or "no address is given"
 
 
 def log_arguments(parser: ArgumentParser) -> None:

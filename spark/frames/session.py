@@ -8,12 +8,14 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark import SparkConf, SparkContext, StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from spark.frames.log import BadOption, Log, reach
+from spark.frames.failures import causes_of
+from spark.frames.log import BadOption, Log, reach, reach_master
 from spark.frames.source import answered
 from spark.guard import DRIVER_MEMORY, guard
 from spark.progress import tell
@@ -47,7 +49,7 @@ def session(name: str, master: str | None = None, settings: Mapping[str, str] | 
     spark-submit 2 threads here.
 
     The driver has 2 GiB unless `settings` or spark-submit say otherwise: a JVM that runs keeps what
-    it has. Raises BadOption: a standalone cluster without its secret.
+    it has. Raises BadOption: a standalone cluster without its secret, or one that does not take us.
     """
     builder, begin = SparkSession.builder.appName(name), dict(settings or {})
     if master or "PYSPARK_GATEWAY_PORT" not in os.environ:
@@ -66,9 +68,22 @@ def session(name: str, master: str | None = None, settings: Mapping[str, str] | 
         raise BadOption(
             f"--master {where}: give {_SECRET} in spark-defaults.conf, or say spark.authenticate false there"
         )
+    if where.startswith("spark:"):
+        reach_master(where)
     for key, value in {**advised, **_MEANING, **begin}.items():
         builder = builder.config(key, value)
-    return _advised(builder.getOrCreate())
+    try:
+        made = builder.getOrCreate()
+    except Py4JJavaError as error:
+        raise BadOption(f"--master {where}: Spark does not start: {_reason(error, where)}") from None
+    return _advised(made)
+
+
+def _reason(error: Py4JJavaError, where: str) -> str:
+    *_, (_, java) = causes_of(error)
+    reason = str(java.getMessage()).partition("\n")[0]
+    # A master that refuses an application for its secret is to Spark one that does not answer.
+    return f"{reason} Is {_SECRET} that of the cluster?" if where.startswith("spark:") else reason
 
 
 def beside(spark_session: SparkSession) -> SparkSession:

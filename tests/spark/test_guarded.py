@@ -5,14 +5,17 @@ secret of the cluster.
 from __future__ import annotations
 
 import os
+import socket
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
+from facade.programs.stack.processes.ports import free_port
 from facade.programs.stack.processes.spark_submit import command, run
-from spark.frames.log import BadOption
+from spark.frames.log import BadOption, reach_master
 from spark.frames.session import session
 
 LOOPBACK = "127.0.0.1"
@@ -67,6 +70,24 @@ def test_a_job_of_the_user_is_guarded_unless_its_owner_says_otherwise(
 def test_a_standalone_cluster_without_its_secret_is_refused_in_one_line(spark_session: SparkSession) -> None:
     with pytest.raises(BadOption, match=r"--master spark://h:7077: give spark\.authenticate\.secret"):
         session("x", "spark://h:7077")
+
+
+def test_a_standalone_cluster_that_is_not_there_is_one_line() -> None:
+    port = free_port()
+    master = f"spark://{LOOPBACK}:{port}"
+    with pytest.raises(BadOption, match=rf"^--master {master}: no master can be reached: Connection refused$"):
+        reach_master(master)
+    with pytest.raises(BadOption, match=r"--master: 'h' is not HOST:PORT"):
+        reach_master("spark://h")
+    with socket.create_server((LOOPBACK, 0)) as there:
+        reach_master(f"{master},{LOOPBACK}:{there.getsockname()[1]}")
+
+
+def test_a_master_that_spark_does_not_take_is_an_option_that_cannot_be_used() -> None:
+    begin = "from spark.frames.session import session; session('x', 'local[x')"
+    ended = subprocess.run([sys.executable, "-c", begin], capture_output=True, text=True, timeout=240, check=False)
+    said = "BadOption: --master local[x: Spark does not start: Could not parse Master URL: 'local[x'"
+    assert (ended.returncode, ended.stderr.splitlines()[-1]) == (1, f"spark.frames.log.{said}")
 
 
 def test_a_file_of_the_user_gets_the_memory_and_the_logs_that_the_page_says(monkeypatch: pytest.MonkeyPatch) -> None:
