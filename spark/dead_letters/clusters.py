@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 
 from spark.dead_letters.markers import FIELD, WHAT, no_marks, with_marks
 from spark.dead_letters.shape import with_body
+from spark.frames.session import held
 
 MOST_PATTERNS = 2000  # The most frequent ones are clustered; dead letters of others belong to no cluster.
 DISTANCE = 0.45  # Patterns of at most this Jaccard distance are alike.
@@ -36,7 +37,7 @@ def with_cluster(dead_letters: DataFrame, succeeded: DataFrame) -> DataFrame:
     of no cause. Without any of a queue, the values of its fields tell nothing, only which fields
     there are. cluster: 1 = the largest; null = alike to no others.
     """
-    marked = with_marks(dead_letters, succeeded).withColumn("_pattern", _pattern_of("marks")).localCheckpoint()
+    marked = held(with_marks(dead_letters, succeeded).withColumn("_pattern", _pattern_of("marks")))
     heads = _heads(_patterns(marked))
     counted = (
         marked.groupBy("_pattern").agg(F.count("*").alias("_dead_letters")).join(F.broadcast(heads), on="_pattern")
@@ -140,7 +141,7 @@ def _heads(patterns: DataFrame) -> DataFrame:
         patterns
     )
     # Computed once: the join below would compute it all twice.
-    few = hashed.localCheckpoint()
+    few = held(hashed)
     if few.isEmpty():
         return few.select("_pattern", F.col("_rank").alias("_head"))
     model = MinHashLSH(inputCol="_features", outputCol="_hashes", numHashTables=HASH_TABLES, seed=1).fit(few)

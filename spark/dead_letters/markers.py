@@ -8,6 +8,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from spark.dead_letters.shape import tokens, with_body
+from spark.frames.session import held
 
 FIELD, WHAT = "field", "what"
 FORMAT = "format "  # Of the token that names a body's format, as no other token begins.
@@ -36,17 +37,14 @@ def with_marks(dead_letters: DataFrame, succeeded: DataFrame) -> DataFrame:
     source = F.coalesce("source_queue", "original_queue", F.lit(""))
     # Looking into bodies is the costly part and each is needed several times: once each, then kept
     # beside the executors.
-    seen_good = with_body(good).select("_source", *_SEEN, tokens().alias("_tokens")).localCheckpoint()
-    seen_dead = (
-        with_body(dead_letters)
-        .select(*dead_letters.columns, *_SEEN, source.alias("_source"), tokens().alias("_tokens"))
-        .localCheckpoint()
-    )
+    seen_good = held(with_body(good).select("_source", *_SEEN, tokens().alias("_tokens")))
+    looked = with_body(dead_letters)
+    seen_dead = held(looked.select(*dead_letters.columns, *_SEEN, source.alias("_source"), tokens().alias("_tokens")))
     expected = F.broadcast(_expected(seen_good))
     seen_good, seen_dead = (frame.join(expected, on=_LIKE, how="left") for frame in (seen_good, seen_dead))
     whole = F.concat("_tokens", _missed(), F.array(_format()))
     seen_good, seen_dead = (frame.withColumn("_tokens", whole) for frame in (seen_good, seen_dead))
-    markers = _markers(seen_dead, seen_good).localCheckpoint()
+    markers = held(_markers(seen_dead, seen_good))
     of_dead_letter = seen_dead.join(F.broadcast(markers), on=_LIKE, how="left")
     marks = F.filter(
         "_markers", lambda t: F.array_contains("_tokens", F.struct(t[FIELD].alias(FIELD), t[WHAT].alias(WHAT)))

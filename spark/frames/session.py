@@ -114,17 +114,29 @@ def leaf(frame: DataFrame) -> DataFrame:
     return _frame_of(frame, frame._jdf.toJavaRDD())  # noqa: SLF001
 
 
+def held(frame: DataFrame) -> DataFrame:
+    """The same as `leaf`, computed once and kept until nobody has it. Of `localCheckpoint`, what an
+    executor had is lost with it, and the job too.
+    """
+    return _frame_of(frame, _kept_rows(frame))
+
+
 @contextlib.contextmanager
 def once(frame: DataFrame) -> Iterator[DataFrame]:
-    """The same as `leaf`, computed once. `persist` will not do for what is made of a table that is
-    written meanwhile: Spark makes a plan that is kept anew then, and `unpersist` finds it no more.
+    """The same as `held`, until the block ends. `persist` will not do for what is made of a table
+    that is written meanwhile: Spark makes a plan that is kept anew then, and `unpersist` finds it
+    no more.
     """
-    context = frame.sparkSession.sparkContext
-    rows = frame._jdf.toJavaRDD().persist(context._getJavaStorageLevel(StorageLevel.MEMORY_AND_DISK))  # noqa: SLF001
+    rows = _kept_rows(frame)
     try:
         yield _frame_of(frame, rows)
     finally:
         rows.unpersist(False)
+
+
+def _kept_rows(frame: DataFrame) -> Any:
+    context = frame.sparkSession.sparkContext
+    return frame._jdf.toJavaRDD().persist(context._getJavaStorageLevel(StorageLevel.MEMORY_AND_DISK))  # noqa: SLF001
 
 
 def _frame_of(frame: DataFrame, rows: Any) -> DataFrame:
