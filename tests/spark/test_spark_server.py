@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import socket
 import subprocess
 import sys
 import threading
@@ -50,11 +51,17 @@ def address(warehouse: Warehouse) -> Iterator[str]:
         [sys.executable, "-m", "facade", *words], env=environment, stderr=subprocess.PIPE, text=True
     )
     assert server.stderr is not None
-    said = server.stderr.readline()
-    threading.Thread(target=server.stderr.read, daemon=True).start()
-    found = re.search(rf"sc://localhost:{port}/;token=\S+", said)
+    said: list[str] = []
     try:
-        assert found is not None, said
+        # Spark says its own things meanwhile; the address is said when it takes connections.
+        for line in server.stderr:
+            said.append(line)
+            if found := re.search(rf"sc://localhost:{port}/;token=\S+", line):
+                break
+        else:
+            pytest.fail("".join(said))
+        socket.create_connection(("127.0.0.1", port), 5).close()
+        threading.Thread(target=server.stderr.read, daemon=True).start()
         yield found[0]
     finally:
         server.terminate()
@@ -87,6 +94,15 @@ def test_who_has_the_token_asks_tables_by_name_and_nobody_else_does(client: Path
     *rows, nobody, guessed = found.stdout.splitlines() or [found.stderr[-2000:]] * 2
     assert rows == ["[('orders', 448)]", "[('torn-0',)]"], found.stderr[-2000:]
     assert "UNAUTHENTICATED" in nobody and "Invalid authentication token" in guessed
+
+
+def test_a_port_that_is_taken_starts_nothing(warehouse: Warehouse) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        words = ["spark-server", "--warehouse", str(warehouse.folder), "--port", port]
+        ran = subprocess.run([sys.executable, "-m", "facade", *words], capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert f"port {port} of 127.0.0.1 is in use; give --port another number" in ran.stderr
 
 
 def test_a_folder_without_tables_starts_nothing(tmp_path: Path) -> None:

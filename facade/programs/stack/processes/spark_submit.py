@@ -14,15 +14,18 @@ import os
 import re
 import secrets
 import shlex
+import socket
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 
 from facade.programs.stack.processes.errors import StackError
 from facade.programs.stack.processes.jars import archive_of, keep_archive
+from facade.programs.stack.processes.ports import is_free
 from facade.programs.stack.processes.programs import find_java, jars_folder
 from spark.guard import DRIVER_MEMORY, guard
 from spark.lake.places.warehouse import SECRET, Warehouse
@@ -40,6 +43,7 @@ _LOCAL = re.compile(r"local(\[|$)")
 _LAST = "SPARK_DIST_CLASSPATH"
 _SET = "spark"  # Of the jars.
 _CONNECT = "org.apache.spark.sql.connect.service.SparkConnectServer"
+_LOOPBACK = "127.0.0.1"
 _TOKEN_NAME = "SPARK_CONNECT_AUTHENTICATE_TOKEN"  # noqa: S105 - a name
 # The JVM says on stdout, where the rows go, that it can't use an archive.
 _SILENT = "-Xlog:disable"
@@ -68,7 +72,7 @@ def serve(warehouse: Warehouse, port: int, master: str) -> int:
     home, options = spark_home(), [*_logs("ERROR"), *mapped()]
     told = {
         **guard(master),
-        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.address": _LOOPBACK,
         "spark.connect.grpc.binding.port": str(port),
         "spark.ui.enabled": "false",
         "spark.sql.session.timeZone": "UTC",
@@ -89,13 +93,48 @@ def serve(warehouse: Warehouse, port: int, master: str) -> int:
         "--driver-java-options",
         shlex.join(options),
     ]
-    sys.stderr.write(
-        f"leaseway spark-server: sc://localhost:{port}/{'' if token else f';token={made}'} once Spark has started\n"
-    )
+    if not is_free(_LOOPBACK, port):
+        raise StackError(f"port {port} of {_LOOPBACK} is in use; give --port another number")
+    sys.stderr.write("leaseway spark-server: starting Spark\n")
     sys.stderr.flush()
+    _say_when_it_listens(port, f"sc://localhost:{port}/{'' if token else f';token={made}'}")
     hidden = [] if secret is None else _hidden({SECRET: secret})
     words += [*_class_path(master, s3=s3), *hidden, *_settings(told), "spark-internal"]
     os.execve(words[0], words, environment)  # noqa: S606 - the command is ours
+
+
+def _say_when_it_listens(port: int, address: str) -> None:
+    """Has another process say the address once this one, which becomes the server, takes
+    connections. A client that comes before waits for up to a minute between its tries.
+    """
+    server = os.getpid()
+    if child := os.fork():
+        os.waitpid(child, 0)
+        return
+    # Its own child belongs to nobody who would have to wait for it.
+    if os.fork() == 0:
+        while not (listens := _listens(port)) and _runs(server):
+            time.sleep(0.1)
+        if listens:
+            sys.stderr.write(f"leaseway spark-server: {address}\n")
+            sys.stderr.flush()
+    os._exit(0)
+
+
+def _runs(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except OSError:
+        return False
+    return True
+
+
+def _listens(port: int) -> bool:
+    try:
+        socket.create_connection((_LOOPBACK, port), 1).close()
+    except OSError:
+        return False
+    return True
 
 
 def _hidden(told: Mapping[str, str]) -> list[str]:
