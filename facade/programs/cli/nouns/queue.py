@@ -148,8 +148,8 @@ def resume(session: Session, queue: str) -> None:
 @click.argument("queue", shell_complete=queue_names)
 @click.argument("target")
 def copy(session: Session, queue: str, target: str) -> None:
-    """Create the queue TARGET with the settings, tags and redrive policy of QUEUE, without its
-    messages and rights.
+    """Create the queue TARGET with the settings and tags of QUEUE, without its messages,
+    rights and redrive policies.
     """
     session.one(session.client.post(path_to("queues", queue, "copy"), {"target": target}))
 
