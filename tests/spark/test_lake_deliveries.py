@@ -34,7 +34,7 @@ from tests.services import Services
 from tests.spark.lake_log import LAST_MS, UNIT, Written, lake, text, whole
 from tests.spark.plans import kept_frames
 
-LEASE_MS = 90_000
+LEASE_MS, RETENTION_MS = 90_000, 3_600_000
 # Rounds of a copy plan for long, and longer beside others.
 pytestmark = pytest.mark.timeout(900)
 
@@ -57,6 +57,7 @@ class Story:
             1,
             1,
             partitions=2,
+            retention_ms=RETENTION_MS,
             fifo=True,
             dedup_scope="queue",
             tags=[TagRecord(0, "default", 0, 0, [0, 0]), *tags],
@@ -199,12 +200,19 @@ def test_each_round_changes_what_has_changed_and_questions_are_answered_from_the
 
     assert rounds.sent() == (20, 19)
 
-    # The tag is deleted, and its name is gone from what comes now.
+    # The tag is deleted, and its name is gone from what comes now. That is a day after the others'
+    # retention.
     story.name()
+    story.log.put("q.mails", text("late"), ms=RETENTION_MS + 25 * 3_600_000)
     story.tell("acked", 5, tag=3)
     rounds.at(story.at_ms() + 2)
     gone = rounds.copy.tables["lifecycles"].rows().where("tag_id = 3").groupBy("tag", "settled_how").count()
     assert {(row["tag"], row["settled_how"]) for row in gone.collect()} == {("retail", "acked"), ("retail", "deleted")}
+    lives = rounds.copy.tables["lifecycles"].rows().where("tag_id = 0").orderBy("sent_at").collect()
+    last = {row["settled_how"]: row for row in lives}
+    assert set(last) == {"acked", "purged", "expired", None} and last[None]["offset"] == lives[-1]["offset"]
+    kept = last["expired"]["settled_at"] - last["expired"]["due_at"]
+    assert kept.total_seconds() * 1000 == RETENTION_MS
     of_tag = rounds.copy.tables["deliveries"].rows().where("tag_id = 3").orderBy("offset").select("tag", "how")
     assert list(map(tuple, of_tag.collect())) == [("retail", "lapsed"), ("retail", "acked")]
     check_answers(spark_session, rounds, Warehouse(tmp_path))
