@@ -1,10 +1,11 @@
-"""The first screen of the page: what is wrong now, the totals, and what changed since the day
-before. Rows in, HTML out.
+"""The first screen of the page: what is wrong now, the totals, and what changed since the day, or
+the week, before. Rows in, HTML out.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
@@ -15,18 +16,19 @@ from spark.page.markup import Row
 # (what it says in bold, the rest of the sentence, the part of the page that tells more, whether it
 # is bad)
 _Finding = tuple[str, str, str, bool]
+_Earlier = Sequence[tuple[str, Row]]
 _MANY = 0.01  # A share from which on dead letters and repeats are shown as a fault.
 _TOTALS = {"sent": "sent", "leased": "received", "acked": "acknowledged", "dead": "dead-lettered", "moved": "redriven"}
 
 
 def first_screen(summary: Row, shown: dict[str, Any]) -> str:
-    """What is wrong, and the totals; `summary["before"]` is the summary of the day before, or
-    None.
+    """What is wrong, and the totals; `summary["earlier"]` has, of each time that is compared with,
+    what it is called and its summary.
     """
-    before = summary.get("before")
+    earlier = summary["earlier"]
     found = [_worst(summary), _dead(shown), _oldest(shown)]
     cards = "".join(_card(finding) for finding in found)
-    return f'<div class="findings">{cards}</div>{_tiles(summary, before)}{_changes(summary, before)}'
+    return f'<div class="findings">{cards}</div>{_tiles(summary, earlier)}{_changes(summary, earlier)}'
 
 
 def _card(finding: _Finding) -> str:
@@ -93,8 +95,8 @@ def _numbers(summary: Row) -> dict[str, float]:
     return {**counted, "bytes": sent, "again": again / leased if leased else 0.0, "open": open_}
 
 
-def _tiles(summary: Row, before: Row | None) -> str:
-    now, then = _numbers(summary), None if before is None else _numbers(before)
+def _tiles(summary: Row, earlier: _Earlier) -> str:
+    now, then = _numbers(summary), [(when, _numbers(before)) for when, before in earlier]
     shown = {name: (count(now[name]), word) for name, word in _TOTALS.items()}
     shown["sent"] = (count(now["sent"]), f"sent, {size(now['bytes'])}")
     repeats = {"again": (share(now["again"]), "of deliveries were repeats")}
@@ -103,36 +105,38 @@ def _tiles(summary: Row, before: Row | None) -> str:
     order["open"] = (count(now["open"]), "not settled at the end")
 
     def tile(name: str, number: str, word: str) -> str:
-        change = "" if then is None else f"<small>{escape(_change(now[name], then[name]))}</small>"
-        return f"<div><b>{escape(number)}</b><span>{escape(word)}</span>{change}</div>"
+        changes = (_change(now[name], before[name], when) for when, before in then)
+        shown = "".join(f"<small>{escape(change)}</small>" for change in changes)
+        return f"<div><b>{escape(number)}</b><span>{escape(word)}</span>{shown}</div>"
 
     return '<div class="tiles">' + "".join(tile(name, *pair) for name, pair in order.items()) + "</div>"
 
 
-def _change(now: float, then: float) -> str:
+def _change(now: float, then: float, when: str) -> str:
     if now == then:
-        return "as the day before"
+        return f"as {when}"
     if not then:
-        return "none the day before"
+        return f"none {when}"
     grown = (now - then) / then
-    return f"{'more' if grown > 0 else 'less'} by {abs(grown) * 100:,.0f} % than the day before"
+    return f"{'more' if grown > 0 else 'less'} by {abs(grown) * 100:,.0f} % than {when}"
 
 
-def _changes(summary: Row, before: Row | None) -> str:
-    """Which queues have changed most since the day before, in a sentence each."""
-    if before is None:
-        return '<p class="note">No report of the day before lies beside this one, so no change is shown.</p>'
-    now, then = _by_queue(summary), _by_queue(before)
+def _changes(summary: Row, earlier: _Earlier) -> str:
+    """Which queues have changed most since each of these times."""
+    if not earlier:
+        return '<p class="note">No report of the time before lies beside this one, so no change is shown.</p>'
+    told = (_changed(_by_queue(summary), _by_queue(before), when) for when, before in earlier)
+    return "".join(f'<p class="note">{escape(since)}.</p>' for since in told)
+
+
+def _changed(now: Mapping[tuple[str, str], int], then: Mapping[tuple[str, str], int], when: str) -> str:
     told = []
     for measure, word in (("dead", "dead letters"), ("sent", "messages sent")):
         apart = {queue: now[queue, measure] - then[queue, measure] for queue, m in {**now, **then} if m == measure}
         queue = max(apart, key=lambda name: (abs(apart[name]), name), default=None)
         if queue is not None and apart[queue]:
             told.append(f"{queue}: {count(then[queue, measure])} to {count(now[queue, measure])} {word}")
-    since = (
-        "Changed most since the day before: " + "; ".join(told) if told else "No queue has changed since the day before"
-    )
-    return f'<p class="note">{escape(since)}.</p>'
+    return f"Changed most since {when}: {'; '.join(told)}" if told else f"No queue has changed since {when}"
 
 
 def _by_queue(summary: Row) -> dict[tuple[str, str], int]:

@@ -24,7 +24,7 @@ from spark.dead_letters.dead_letters import (
     dead_letter_shapes,
     dead_letter_sources,
 )
-from spark.page.before import SUMMARY, summary_before
+from spark.page.before import SUMMARY, earlier
 from spark.page.dead_letters import causes
 from spark.page.figures import figures_of
 from spark.page.markup import Figures
@@ -169,7 +169,7 @@ def report(source: Source, begin: datetime, end: datetime, out: Path) -> dict[st
         shown = figures_of(frames, begin, end)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    before = {"before": summary_before(out)}
+    before = {"earlier": earlier(out)}
     return _shown(summary | {"causes": causes(shown), "seconds": stages.seconds()}, before, shown, out)
 
 

@@ -96,11 +96,11 @@ def _summary() -> dict[str, Any]:
         "queues": [{**tag, "tag": "", "measure": "sent", "requests": 9, "messages": 37_800, "bytes": 37_800_000},
                    {**tag, "measure": "acked", "requests": 9, "messages": 20, "bytes": 0},
                    {**tag, "measure": "dead", "requests": 9, "messages": 60, "bytes": 0}],
-        "before": {
+        "earlier": [("the day before", {
             "totals": [{"measure": "sent", "requests": 9, "messages": 20_000, "bytes": 9}], "redelivery": [],
             "queues": [{**tag, "tag": "", "measure": "sent", "requests": 9, "messages": 20_000, "bytes": 9}],
             "open": [],
-        },
+        })],
         "latency": [{**tag, "measure": "send_to_receive", "count": 5, **times}],
         "open": [{**tag, "open": 161, "oldest_ms": 99_000}],
         "redelivery": [{**tag, "messages": 5, "deliveries": 9, "redeliveries": 4, "redelivered": 2,

@@ -6,7 +6,7 @@ from typing import Any
 
 from spark.page.first import first_screen
 
-NOTHING: dict[str, Any] = {"totals": [], "queues": [], "redelivery": [], "open": [], "before": None}
+NOTHING: dict[str, Any] = {"totals": [], "queues": [], "redelivery": [], "open": [], "earlier": []}
 NONE_SHOWN: dict[str, Any] = {"dead_letter_ages": [], "lag": []}
 
 
@@ -17,7 +17,7 @@ def queue(name: str, **messages: int) -> list[dict[str, Any]]:
 def test_where_nothing_is_wrong_it_says_so() -> None:
     said = first_screen(NOTHING, NONE_SHOWN)
     assert said.count("All right") == 3 and "Look here" not in said
-    assert "No report of the day before lies beside this one" in said
+    assert "No report of the time before lies beside this one" in said
 
 
 def test_the_worst_queue_is_the_one_where_most_messages_die() -> None:
@@ -58,9 +58,17 @@ def test_what_changed_since_the_day_before_stands_beside_the_totals() -> None:
         totals = [{"measure": m, "messages": n, "bytes": 0} for m, n in (("sent", sent), ("dead", dead))]
         return {**NOTHING, "totals": totals, "queues": queue("q", sent=sent, dead=dead) + queue("r", sent=5)}
 
-    said = first_screen({**day(300, 4), "before": day(200, 4)}, NONE_SHOWN)
+    def beside(now: dict[str, Any], before: dict[str, Any]) -> str:
+        return first_screen({**now, "earlier": [("the day before", before)]}, NONE_SHOWN)
+
+    said = beside(day(300, 4), day(200, 4))
     assert "<b>300</b><span>sent, 0 B</span><small>more by 50 % than the day before" in said
     assert "dead-lettered</span><small>as the day before" in said
     assert "Changed most since the day before: q: 200 to 300 messages sent." in said
-    assert "less by 33 % than the day before" in first_screen({**day(200, 4), "before": day(300, 4)}, NONE_SHOWN)
-    assert "No queue has changed since the day before." in first_screen({**day(1, 1), "before": day(1, 1)}, NONE_SHOWN)
+    assert "less by 33 % than the day before" in beside(day(200, 4), day(300, 4))
+    assert "No queue has changed since the day before." in beside(day(1, 1), day(1, 1))
+    week = [("the day before", day(200, 4)), ("a week before", day(600, 0))]
+    said = first_screen({**day(300, 4), "earlier": week}, NONE_SHOWN)
+    both = "<small>more by 50 % than the day before</small><small>less by 50 % than a week before</small>"
+    assert both in said and "<small>none a week before</small>" in said
+    assert "Changed most since a week before: q: 0 to 4 dead letters; q: 600 to 300 messages sent." in said
