@@ -28,6 +28,8 @@ READERS = {
     ".lua": ("tests/state/test_contracts.py", "tests/unit/state/test_scripts.py"),
     ".avsc": ("tests/unit/schemas/test_settings.py", "tests/unit/schemas/test_registry.py"),
 }
+# Its tests concern all of its files, which import each other, and take a second.
+JUDGE = "tests/judge/"
 _IMPORT = re.compile(r"^(?:from ([\w.]+) import ([\w, ]+)|import ([\w.]+))", re.MULTILINE)
 
 
@@ -62,6 +64,8 @@ def concerned_by(files: Iterable[str]) -> list[str]:
     for test in sorted((ROOT / UNIT).rglob("test_*.py")):
         if imported(test.read_text()) & modules:
             concerned.add(str(test.relative_to(ROOT)))
+    if any(name.startswith(JUDGE) for name in files):
+        concerned.update(str(test.relative_to(ROOT)) for test in (ROOT / JUDGE).glob("test_*.py"))
     for ending, readers in READERS.items():
         if any(name.endswith(ending) for name in files):
             concerned.update(readers)

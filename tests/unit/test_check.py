@@ -32,6 +32,11 @@ def test_changed_tests_and_documents_are_tested() -> None:
     assert concerned_by([]) == sorted(ALWAYS)
 
 
+def test_a_change_of_the_judge_concerns_its_tests() -> None:
+    assert {"tests/judge/test_checkers.py", "tests/judge/test_report.py"} <= set(concerned_by(["tests/judge/story.py"]))
+    assert "tests/judge/test_report.py" not in concerned_by(["tests/faults/run.py"])
+
+
 @pytest.mark.parametrize("name", ["README.md", "state/lua/include/handle.lua", "schemas/avro/queue.1.avsc"])
 def test_a_file_that_no_test_imports_concerns_the_tests_that_read_it(name: str) -> None:
     readers = READERS[f".{name.rpartition('.')[2]}"]
