@@ -70,7 +70,8 @@ def _dead(shown: dict[str, Any]) -> _Finding:
     whole = sum(by_queue.values())
     where = f"in {queue}" if most == whole else f"{count(most)} of them in {queue}"
     what = "dead letter" if whole == 1 else "dead letters"
-    return f"{count(whole)} {what} at rest", f"Nobody has looked after them yet: {where}", "dead_letters", True
+    rest = f"They died in this time, and nobody has looked after them yet: {where}"
+    return f"{count(whole)} {what} at rest", rest, "dead_letters", True
 
 
 def _oldest(shown: dict[str, Any]) -> _Finding:
@@ -118,6 +119,8 @@ def _change(now: float, then: float, when: str) -> str:
     if not then:
         return f"none {when}"
     grown = (now - then) / then
+    if abs(grown) < 0.005:
+        return f"about as {when}"
     return f"{'more' if grown > 0 else 'less'} by {abs(grown) * 100:,.0f} % than {when}"
 
 

@@ -166,7 +166,8 @@ def test_the_first_screen_says_what_is_wrong_and_where(chromium: Page, address: 
     worst, dead, oldest = chromium.value(FINDINGS)
     assert worst == ["bad", "Look hereWorst queue: orders60 of its messages died: 75.0 % of those that ended",
                      "#dead_letters"]  # fmt: skip
-    assert dead[:2] == ["bad", "Look here180 dead letters at restNobody has looked after them yet: in orders-dead"]
+    looked = "They died in this time, and nobody has looked after them yet: in orders-dead"
+    assert dead[:2] == ["bad", f"Look here180 dead letters at rest{looked}"]
     says = "All rightOldest message: 1.65 minIn orders, not settled; messages that are not settled in all: 1"
     assert oldest == ["good", says, "#backlog"]
     bottom = "document.querySelector('.findings').getBoundingClientRect().bottom"

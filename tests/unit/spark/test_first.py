@@ -48,7 +48,8 @@ def test_dead_letters_at_rest_and_the_oldest_message_name_their_queues() -> None
         {"queue": "z", "tag": "default", "open": 0, "oldest_ms": None},
     ]
     said = first_screen(NOTHING, {"dead_letter_ages": ages, "lag": lag})
-    assert "<b>12 dead letters at rest</b><span>Nobody has looked after them yet: 7 of them in y.dead" in said
+    looked = "They died in this time, and nobody has looked after them yet: 7 of them in y.dead"
+    assert f"<b>12 dead letters at rest</b><span>{looked}" in said
     assert "Look here</i><b>Oldest message: 2 h</b><span>In &lt;y&gt; (tag audit), not settled" in said
     assert "not settled in all: 4" in said
 
@@ -67,6 +68,8 @@ def test_what_changed_since_the_day_before_stands_beside_the_totals() -> None:
     assert "Changed most since the day before: q: 200 to 300 messages sent." in said
     assert "less by 33 % than the day before" in beside(day(200, 4), day(300, 4))
     assert "No queue has changed since the day before." in beside(day(1, 1), day(1, 1))
+    assert "<small>about as the day before" in beside(day(1_001, 4), day(1_000, 4))
+    assert "<small>more by 1 % than the day before" in beside(day(1_006, 4), day(1_000, 4))
     week = [("the day before", day(200, 4)), ("a week before", day(600, 0))]
     said = first_screen({**day(300, 4), "earlier": week}, NONE_SHOWN)
     both = "<small>more by 50 % than the day before</small><small>less by 50 % than a week before</small>"
