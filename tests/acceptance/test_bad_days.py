@@ -23,6 +23,7 @@ from schemas.wire import decode
 from tests.acceptance.traffic import Client, Traffic
 from tests.conftest import StartUp
 from tests.services import Up
+from tests.stopping import stand_still
 
 
 @pytest.fixture(scope="module")
@@ -186,7 +187,7 @@ def test_a_stopped_owner_is_fenced_and_loads_nothing_when_it_wakes(up: Up, store
     metas = [key for key in store.scan_iter("lw:{*:meta") if key not in others and store.hget(key, "owner")]
     owners = {key: owner_of(store, key) for key in metas}
     stopped = min(int(owner.split("-")[0]) for owner, _ in owners.values())
-    os.kill(stopped, signal.SIGSTOP)
+    stand_still(stopped)
     # Every connection of the traffic may be with the stopped worker: new ones come to the other
     # too, and it hears of the queue.
     end = time.monotonic() + 5

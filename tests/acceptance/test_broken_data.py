@@ -18,6 +18,7 @@ from tests.acceptance.test_kafka_bad_days import metric, send, take_all
 from tests.acceptance.traffic import Client
 from tests.conftest import StartUp
 from tests.services import Up
+from tests.stopping import stand_still
 
 
 def command_in(line: str, option: str) -> list[str]:
@@ -99,7 +100,7 @@ def test_a_broken_append_only_file_is_set_aside_and_the_state_rebuilt(leaseway_u
     up.wait_ready(120)
     leased = settle_some(up, "orders")
     old = up.run["redis"]["pid"]
-    os.kill(old, signal.SIGSTOP)
+    stand_still(old)
     break_in_the_middle(appended(up.data / "redis"))
     os.kill(old, signal.SIGKILL)
     up.wait_line("--rebuild-redis", 60)  # said while it runs, too

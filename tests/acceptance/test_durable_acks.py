@@ -18,6 +18,7 @@ from tests.acceptance.test_closing import open_in_plane, served_by_plane
 from tests.acceptance.test_failpoints import WITHIN_S, Service
 from tests.acceptance.traffic import Client
 from tests.conftest import StartUp
+from tests.stopping import stand_still
 
 pytestmark = [pytest.mark.long, pytest.mark.usefixtures("library")]
 
@@ -106,7 +107,7 @@ def test_an_ack_is_not_answered_as_done_while_the_journal_can_not_have_it(servic
     open_in_plane(client, "durable-stopped")
     (handle,) = leased(client, "durable-stopped", 1).values()
     kafka, before = int(service.up.run["kafka"]["pid"]), begun_by_plane(client)
-    os.kill(kafka, signal.SIGSTOP)
+    stand_still(kafka)
     try:
         while not all(" T " in task.read_text() for task in Path(f"/proc/{kafka}/task").glob("*/stat")):
             time.sleep(0.01)  # a thread that still runs may take the entry

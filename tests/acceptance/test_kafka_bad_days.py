@@ -24,6 +24,7 @@ from tests.acceptance.test_bad_days import make_queue, wait_for
 from tests.acceptance.traffic import Client, Traffic
 from tests.conftest import StartUp
 from tests.services import Up
+from tests.stopping import stand_still
 
 SEND_TIMEOUT_S = 4.0
 REBUILD_S = 60.0
@@ -92,7 +93,7 @@ def test_a_broker_that_stands_still_makes_sends_fail_in_time_and_doubles_none(up
     traffic = Traffic(up.endpoint, "paused", lease_s=30)
     traffic.start()
     time.sleep(1.5)
-    os.kill(kafka_pid(up), signal.SIGSTOP)
+    stand_still(kafka_pid(up))
     stopped_at = time.monotonic()
     try:
         began = time.monotonic()

@@ -22,6 +22,7 @@ from tests.acceptance.test_bad_days import make_queue, started_again, wait_for
 from tests.acceptance.test_kafka_bad_days import metric, send, take_all
 from tests.acceptance.traffic import Client, Traffic
 from tests.services import Up
+from tests.stopping import stand_still
 
 
 @pytest.fixture
@@ -94,7 +95,7 @@ class Held:
 def test_a_redis_that_stands_still_is_not_waited_for_long(up: Up, client: Client) -> None:
     held = Held(client)
     pid = redis_pid(up.run)
-    os.kill(pid, signal.SIGSTOP)
+    stand_still(pid)
     try:
         expect_unavailable(client, 8)
         began = time.monotonic()
@@ -131,7 +132,7 @@ def test_a_blocked_redis_delays_and_loses_nothing(up: Up, client: Client, store:
     held = Held(client)
     pid = redis_pid(up.run)
     waker = threading.Timer(6, os.kill, (pid, signal.SIGCONT))
-    os.kill(pid, signal.SIGSTOP)
+    stand_still(pid)
     waker.start()
     try:
         expect_unavailable(client, 8)

@@ -31,6 +31,7 @@ from tests.conformance.beside import ADMIN_SECRET, beside, new_key
 from tests.conformance.conftest import Running
 from tests.conftest import StartUp
 from tests.services import Up
+from tests.stopping import stand_still
 
 pytestmark = [
     pytest.mark.long,
@@ -248,7 +249,7 @@ class Story:
     def fail(self) -> None:
         """Kafka does not answer for longer than a send may take."""
         kafka = self.up.run["kafka"]["pid"]
-        os.kill(kafka, signal.SIGSTOP)
+        stand_still(kafka)
         try:
             url = self.urls["fails"]
             by_sqs = threading.Thread(

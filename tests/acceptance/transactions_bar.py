@@ -28,6 +28,7 @@ from confluent_kafka import Consumer, TopicPartition
 from schemas.wire import decode_message
 from tests.acceptance.traffic import Client
 from tests.services import Up
+from tests.stopping import stand_still
 
 QUEUE = "transfers"
 GROUP = "bank"
@@ -234,7 +235,7 @@ class Nemesis(threading.Thread):
             return
         pid = pids[turn % len(pids)]
         if turn % 4 == 2:
-            os.kill(pid, signal.SIGSTOP)
+            stand_still(pid)
             self.counts["worker suspended"] += 1
             self._ended.wait(8)
             os.kill(pid, signal.SIGCONT)

@@ -29,6 +29,7 @@ from tests.integration.conftest import MakeEngine
 from tests.integration.drive import BY, eventually
 from tests.integration.test_grants import ASKED
 from tests.services import Services
+from tests.stopping import stand_still
 
 ALICE, BOB = Principal("alice", key_id="a1"), Principal("bob", key_id="b1")
 
@@ -177,7 +178,7 @@ async def test_a_flood_of_refusals_is_counted(guarded: Engine) -> None:
 @pytest.mark.long
 async def test_what_kafka_does_not_take_is_written_later_and_holds_up_nobody(guarded: Engine, stack: Services) -> None:
     await guarded.queues.create_queue(ALICE, "q", QueueSettings())
-    os.kill(stack.kafka_pid, signal.SIGSTOP)
+    stand_still(stack.kafka_pid)
     try:
         began = time.monotonic()
         for _ in range(5):

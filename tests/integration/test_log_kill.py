@@ -18,6 +18,7 @@ from engine.errors import LogUnavailable
 from engine.log import Appended, Log, TopicSpec
 from facade.programs.stack import broker
 from tests.services import Services, running_services
+from tests.stopping import stand_still
 
 pytestmark = pytest.mark.long
 
@@ -130,7 +131,7 @@ async def test_what_was_sent_beside_a_send_that_ran_out_of_time_is_stored_once(s
     await log.create_topics([TopicSpec(topic, 2, 1, {})])
     await asyncio.gather(log.append(topic, 0, b"first"), log.append(topic, 1, b"first"))
     async with asyncio.timeout(60):
-        os.kill(stack.kafka_pid, signal.SIGSTOP)
+        stand_still(stack.kafka_pid)
         try:
             while Path(f"/proc/{stack.kafka_pid}/stat").read_text().rpartition(")")[2].split()[0] != "T":
                 await asyncio.sleep(0.01)
@@ -188,11 +189,11 @@ async def test_a_log_that_was_stopped_reads_what_was_answered_meanwhile(log: Log
         assert child.stdout is not None and child.stdin is not None
         try:
             assert child.stdout.readline() == "first\n"
-            os.kill(stack.kafka_pid, signal.SIGSTOP)
+            stand_still(stack.kafka_pid)
             child.stdin.write("\n")
             child.stdin.flush()
             assert child.stdout.readline() == "asked\n"
-            os.kill(child.pid, signal.SIGSTOP)
+            stand_still(child.pid)
             os.kill(stack.kafka_pid, signal.SIGCONT)
             time.sleep(4.5)
             os.kill(child.pid, signal.SIGCONT)
@@ -241,7 +242,7 @@ def test_a_process_that_is_stopped_amid_requests_to_coordinators_does_not_abort(
         for turn in range(8):
             for child in children:
                 time.sleep(0.003 * (turn % 4))
-                os.kill(child.pid, signal.SIGSTOP)
+                stand_still(child.pid)
             time.sleep(0.7)
             for child in children:
                 os.kill(child.pid, signal.SIGCONT)

@@ -22,6 +22,7 @@ from state.errors import StateUnavailable
 from tests.integration.conftest import MakeEngine
 from tests.integration.drive import BY, drain, eventually, receive
 from tests.services import Services, running_services
+from tests.stopping import stand_still
 
 # Nothing keeps bodies: what is dying has to be read from Kafka.
 BARE = {"window_messages": 10, "window_bytes": 65_536, "kept_bytes": 0}
@@ -59,7 +60,7 @@ async def test_letters_move_as_soon_as_kafka_answers_again(make_engine: MakeEngi
     # Readers that stand idle when Kafka goes away.
     await asyncio.gather(*(engine.log.fetch(engine.catalog.journal_topic, p % 4, 0, 1, 1000) for p in range(8)))
     failures = Background.failures
-    os.kill(stack.kafka_pid, signal.SIGSTOP)
+    stand_still(stack.kafka_pid)
     try:
         assert await receive(engine, "q", max=100) == []
         await asyncio.sleep(12)

@@ -22,6 +22,7 @@ from tests.browser.fetch import browser
 from tests.clients import NotFetched
 from tests.conftest import StartUp, absent
 from tests.services import Up
+from tests.stopping import stand_still
 
 SECRET = "u8Xw-3kFq9_ZtR2mPb7L"
 PHONE = 390
@@ -405,7 +406,7 @@ def test_an_open_page_goes_on_when_the_console_or_the_service_was_away(up: Up, a
     desk.until(lambda: desk.number() == 1 and desk.count("#notice p") == 0)
 
     (worker,) = up.workers
-    os.kill(worker, signal.SIGSTOP)
+    stand_still(worker)
     try:
         desk.until(lambda: "did not answer" in desk.text)
     finally:

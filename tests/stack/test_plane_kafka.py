@@ -23,6 +23,7 @@ from facade.programs.stack.processes.child import Child
 from tests.own_kafka import three_kafkas
 from tests.plane_kafka import Entry, PlaneKafka, kept, plane_kafka
 from tests.services import Services, loop_in_thread, running_services
+from tests.stopping import stand_still
 
 pytestmark = [pytest.mark.usefixtures("library"), pytest.mark.long]
 
@@ -155,7 +156,7 @@ def test_a_broker_that_stands_still_leaves_an_unknown_outcome_which_is_not_sent_
 @contextlib.contextmanager
 def stopped(pid: int) -> Iterator[None]:
     """A process stands still meanwhile."""
-    os.kill(pid, signal.SIGSTOP)
+    stand_still(pid)
     try:
         yield
     finally:

@@ -18,6 +18,7 @@ import pytest
 from facade.programs.stack.data.leftovers import leftovers
 from tests.conftest import StartUp
 from tests.services import Up
+from tests.stopping import stand_still
 
 TINY = {"LW_APP": "tests.stack.tiny_app:create_app"}
 
@@ -148,7 +149,7 @@ def test_up_survives_its_own_kill_and_stops_cleanly(leaseway_up: StartUp, tmp_pa
     first = leaseway_up(data=data, environment=TINY)
     first.wait_ready()
     run, identity = first.run, json.loads((data / "stack.json").read_text())
-    os.kill(run["redis"]["pid"], signal.SIGSTOP)  # can't follow its parent by itself: the next start must end it
+    stand_still(run["redis"]["pid"])  # can't follow its parent by itself: the next start must end it
 
     first.process.kill()
     first.wait_end()
@@ -170,7 +171,7 @@ def test_up_ends_what_an_earlier_supervisor_left(leaseway_up: StartUp, tmp_path:
     first = leaseway_up(data=tmp_path, environment=TINY)
     first.wait_ready()
     redis = first.run["redis"]["pid"]
-    os.kill(redis, signal.SIGSTOP)
+    stand_still(redis)
     first.process.kill()
     first.wait_end()
 

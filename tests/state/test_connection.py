@@ -21,6 +21,7 @@ from state.errors import StateUnavailable
 from state.redis import connection as module
 from state.redis.connection import Connection
 from tests.services import Services
+from tests.stopping import stand_still
 
 
 @pytest.mark.parametrize("new_loop", [asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
@@ -75,7 +76,7 @@ def test_a_reply_that_came_while_the_process_was_stopped_is_read(stack: Services
         assert child.stdout is not None
         try:
             assert child.stdout.readline() == "asked\n"
-            os.kill(child.pid, signal.SIGSTOP)
+            stand_still(child.pid)
             time.sleep(0.2)
             client.lpush(key, "lease")
             time.sleep(2)

@@ -16,6 +16,7 @@ import redis
 
 from facade.programs.stack.processes.ports import free_port
 from tests.state.redis_link import ADD, ECHO, FAIL, FILL, GET, Link, OwnRedis, Refused, linked
+from tests.stopping import stand_still
 
 pytestmark = pytest.mark.usefixtures("library")
 
@@ -157,7 +158,7 @@ def test_a_kill_ends_what_was_under_way_and_the_next_life_is_greeted_anew(
 def test_a_redis_that_stands_still_is_cut_in_time_and_is_used_again(own_redis: OwnRedis, link: Link, key: str) -> None:
     link.use()
     assert link.call(ADD, 1, keys=(key,)) == 1
-    os.kill(own_redis.child.pid, signal.SIGSTOP)
+    stand_still(own_redis.child.pid)
     try:
         began = time.monotonic()
         assert link.begin(ADD, 1, keys=(key,), token=8)
