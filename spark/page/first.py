@@ -5,7 +5,7 @@ the week, before. Rows in, HTML out.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from html import escape
 from typing import Any
 
@@ -17,6 +17,7 @@ from spark.page.markup import Row
 # is bad)
 _Finding = tuple[str, str, str, bool]
 _Earlier = Sequence[tuple[str, Row]]
+_Counts = defaultdict[tuple[str, str], int]  # Messages by queue and measure; 0 of what is not there.
 _MANY = 0.01  # A share from which on dead letters and repeats are shown as a fault.
 _TOTALS = {"sent": "sent", "leased": "received", "acked": "acknowledged", "dead": "dead-lettered", "moved": "redriven"}
 
@@ -107,8 +108,8 @@ def _tiles(summary: Row, earlier: _Earlier) -> str:
 
     def tile(name: str, number: str, word: str) -> str:
         changes = (_change(now[name], before[name], when) for when, before in then)
-        shown = "".join(f"<small>{escape(change)}</small>" for change in changes)
-        return f"<div><b>{escape(number)}</b><span>{escape(word)}</span>{shown}</div>"
+        since = "".join(f"<small>{escape(change)}</small>" for change in changes)
+        return f"<div><b>{escape(number)}</b><span>{escape(word)}</span>{since}</div>"
 
     return '<div class="tiles">' + "".join(tile(name, *pair) for name, pair in order.items()) + "</div>"
 
@@ -132,7 +133,7 @@ def _changes(summary: Row, earlier: _Earlier) -> str:
     return "".join(f'<p class="note">{escape(since)}.</p>' for since in told)
 
 
-def _changed(now: Mapping[tuple[str, str], int], then: Mapping[tuple[str, str], int], when: str) -> str:
+def _changed(now: _Counts, then: _Counts, when: str) -> str:
     told = []
     for measure, word in (("dead", "dead letters"), ("sent", "messages sent")):
         apart = {queue: now[queue, measure] - then[queue, measure] for queue, m in {**now, **then} if m == measure}
@@ -142,8 +143,8 @@ def _changed(now: Mapping[tuple[str, str], int], then: Mapping[tuple[str, str], 
     return f"Changed most since {when}: {'; '.join(told)}" if told else f"No queue has changed since {when}"
 
 
-def _by_queue(summary: Row) -> dict[tuple[str, str], int]:
-    found: dict[tuple[str, str], int] = defaultdict(int)
+def _by_queue(summary: Row) -> _Counts:
+    found: _Counts = defaultdict(int)
     for row in summary["queues"]:
         found[row["queue"], row["measure"]] += row["messages"]
     return found

@@ -26,6 +26,8 @@ from spark.frames.tables import Tables
 from spark.lake.commits import Wish
 from spark.lake.lake import Lake
 from spark.lake.places.warehouse import Warehouse
+from spark.reports.counts import added, events, sends
+from spark.rules.repeats import without_repeated_sends
 
 BEGIN_MS = int(datetime(2026, 3, 1, tzinfo=UTC).timestamp() * 1000)
 LAST_MS = BEGIN_MS + 25 * 3_600_000  # Behind what `fill` writes.
@@ -130,6 +132,11 @@ def asked(number: int) -> AuditRecord:
 
 def lake(spark_session: SparkSession, log: Log, folder: Path, wish: Wish = ALL) -> Lake:
     return Lake(spark_session, log, Warehouse(folder), wish)
+
+
+def counts_of(messages: DataFrame, journal: DataFrame) -> DataFrame:
+    """COUNTS of Kafka's MESSAGES and JOURNAL, which the table of minutes must have."""
+    return added(sends(without_repeated_sends(messages)).unionByName(events(journal)))
 
 
 def whole(frame: DataFrame) -> list[str]:

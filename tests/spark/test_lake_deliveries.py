@@ -24,14 +24,12 @@ from spark.lake.derived.made import News
 from spark.lake.lake import Lake
 from spark.lake.places.warehouse import Warehouse, note_of
 from spark.lake.tables.table import Overtaken, Table
-from spark.reports.counts import added, events, sends
 from spark.rules.deliveries import deliveries_of
 from spark.rules.floors import RUNS
 from spark.rules.lifecycles import lifecycles_of, with_wanted_tags
-from spark.rules.repeats import without_repeated_sends
 from spark.sql_job import lines
 from tests.services import Services
-from tests.spark.lake_log import LAST_MS, UNIT, Written, lake, text, whole
+from tests.spark.lake_log import LAST_MS, UNIT, Written, counts_of, lake, text, whole
 from tests.spark.plans import kept_frames
 
 LEASE_MS, RETENTION_MS = 90_000, 3_600_000
@@ -90,8 +88,8 @@ def expected(spark_session: SparkSession, log: Log, as_of_ms: int) -> tuple[Data
     tables = Tables(spark_session, log)
     journal, messages, queues = tables.journal(), tables.messages(), tables.queues()
     lives = lifecycles_of(with_wanted_tags(messages, queues), journal, empty(spark_session, RUNS), queues)
-    counts = added(sends(without_repeated_sends(messages)).unionByName(events(journal)))
-    return deliveries_of(journal, messages, F.timestamp_millis(F.lit(as_of_ms))), lives, counts
+    as_of = F.timestamp_millis(F.lit(as_of_ms))
+    return deliveries_of(journal, messages, as_of), lives, counts_of(messages, journal)
 
 
 class Rounds:

@@ -31,12 +31,10 @@ from spark.lake.answers.small import answer, tables_of
 from spark.lake.answers.stored import Stored
 from spark.lake.commits import Wish
 from spark.lake.places.warehouse import Warehouse
-from spark.reports.counts import added, events, sends
-from spark.rules.repeats import without_repeated_sends
 from spark.sql_job import lines
 from tests.services import Services
 from tests.spark.conftest import as_users
-from tests.spark.lake_log import LAST_MS, Written, lake, text
+from tests.spark.lake_log import LAST_MS, Written, counts_of, lake, text
 from tests.spark.plans import files_read
 
 # Rounds of a copy plan for long, and longer beside others.
@@ -115,16 +113,14 @@ def by_kafka(spark_session: SparkSession, log: Log) -> Iterator[SparkSession]:
     def kept(name: str) -> DataFrame:
         tables = Tables(spark_session, log)
         counted = name == "queue_minutes"
-        frames[name] = (counts_of(tables) if counted else getattr(tables, name)()).persist()
+        frames[name] = (
+            counts_of(tables.messages(), tables.journal()) if counted else getattr(tables, name)()
+        ).persist()
         return frames[name]
 
     yield views_of(spark_session, kept)
     for frame in frames.values():
         frame.unpersist()
-
-
-def counts_of(tables: Tables) -> DataFrame:
-    return added(sends(without_repeated_sends(tables.messages())).unionByName(events(tables.journal())))
 
 
 def by_spark(asked: SparkSession, query: str, form: str) -> Any:

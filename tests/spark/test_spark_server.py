@@ -102,7 +102,10 @@ def test_a_port_that_is_taken_starts_nothing(warehouse: Warehouse) -> None:
         words = ["spark-server", "--warehouse", str(warehouse.folder), "--port", port]
         ran = subprocess.run([sys.executable, "-m", "facade", *words], capture_output=True, text=True, check=False)
     assert (ran.returncode, ran.stdout) == (2, "")
-    assert f"port {port} of 127.0.0.1 is in use; give --port another number" in ran.stderr
+    assert (
+        f"port {port} of 127.0.0.1 is in use or not permitted; stop what uses it, or give --port another number"
+        in ran.stderr
+    )
 
 
 def test_a_folder_without_tables_starts_nothing(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from pathlib import Path
 
 from facade.programs.stack.processes.errors import StackError
 from facade.programs.stack.processes.jars import archive_of, keep_archive
-from facade.programs.stack.processes.ports import is_free
+from facade.programs.stack.processes.ports import reserve
 from facade.programs.stack.processes.programs import find_java, jars_folder
 from spark.guard import DRIVER_MEMORY, guard
 from spark.lake.places.warehouse import SECRET, Warehouse
@@ -93,8 +93,7 @@ def serve(warehouse: Warehouse, port: int, master: str) -> int:
         "--driver-java-options",
         shlex.join(options),
     ]
-    if not is_free(_LOOPBACK, port):
-        raise StackError(f"port {port} of {_LOOPBACK} is in use; give --port another number")
+    reserve(_LOOPBACK, port).close()  # Or it says what is wrong with the port.
     sys.stderr.write("leaseway spark-server: starting Spark\n")
     sys.stderr.flush()
     _say_when_it_listens(port, f"sc://localhost:{port}/{'' if token else f';token={made}'}")
