@@ -18,6 +18,7 @@ from collections.abc import Callable
 from facade.programs.stack.processes.child import Child
 from tests.faults.nemesis import Fault, Nemesis, Work
 from tests.faults.proxy import PASS, Mode, Proxy
+from tests.stopping import stand_still
 
 # How long a worker may take to tell that a clock was set: on a busy machine.
 ALARM_S = 30.0
@@ -40,7 +41,7 @@ def _kill(part: Callable[[Nemesis], Child]) -> Callable[[Nemesis], Work]:
 def _stop(part: Callable[[Nemesis], Child]) -> Callable[[Nemesis], Work]:
     def work(n: Nemesis) -> Work:
         pid = part(n).pid
-        os.kill(pid, signal.SIGSTOP)
+        stand_still(pid)
         yield
         os.kill(pid, signal.SIGCONT)
 

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.services import Up
+from tests.stopping import stand_still
 
 BODIES = 10
 
@@ -145,7 +146,7 @@ async def handles_of(port: int, queue: str, number: int) -> list[str]:
 @contextlib.contextmanager
 def stopped(pid: int) -> Any:
     """A process stands still."""
-    os.kill(pid, signal.SIGSTOP)
+    stand_still(pid)
     try:
         yield
     finally:

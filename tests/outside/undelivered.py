@@ -36,6 +36,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.services import Up
+from tests.stopping import stand_still
 
 QUEUE, DEAD = "work", "work.dead"
 MOST = 10
@@ -274,7 +275,7 @@ async def _stop_kafka(up: Up, plan: Plan, book: Book) -> None:
     while len(book.carried) * 3 < plan.messages:
         await asyncio.sleep(0.05)
     pid = int(up.run["kafka"]["pid"])
-    os.kill(pid, signal.SIGSTOP)
+    stand_still(pid)
     try:
         await asyncio.sleep(plan.stop_s)
     finally:

@@ -24,6 +24,7 @@ from tests.judge.history import Line
 from tests.outside.book import Book
 from tests.outside.lives import Doorbell
 from tests.services import Up
+from tests.stopping import stand_still
 
 BACK_WITHIN_S = 100.0
 STALE, ASLEEP = "stale owner, then flush", "kill kafka, worker asleep"
@@ -109,7 +110,7 @@ class Hands:
         pid = pid or self.pid(part, number)
         self._stopped.add(pid)
         with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGSTOP)
+            stand_still(pid)
         try:
             yield pid
         finally:
